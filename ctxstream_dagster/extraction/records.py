@@ -81,6 +81,7 @@ class SegmentResult:
     Attributes:
         index: position in the plan.
         key: the segment's key.
+        offset: where the segment starts in the packed text, in characters.
         ok: True when every window gave a complete, trusted, decoded reply.
         records: empty when not `ok`; nothing partial is ever counted.
         rejected: reply lines that were no records.
@@ -101,6 +102,7 @@ class SegmentResult:
     index: int
     key: str
     ok: bool
+    offset: int = 0
     records: tuple[Record, ...] = ()
     rejected: tuple[RejectedLine, ...] = ()
     replies: tuple[Reply, ...] = ()
