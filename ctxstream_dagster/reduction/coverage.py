@@ -1,0 +1,96 @@
+"""What an answer covers: stated with every answer, so that a part of the corpus is never silently missed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ctxstream_dagster.extraction.records import SegmentResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedSegment:
+    """A segment without a trusted reply, and why."""
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """How much of the corpus an answer stands on.
+
+    Attributes:
+        segments: segments in the plan.
+        failed: segments without a result, in plan order; missing ones have the reason ``not extracted yet``.
+        units_seen: units of the segments that succeeded.
+        rejected: reply lines that were no records.
+        truncated: segments whose prompt may have been clipped.
+        files: files in the corpus; files_skipped: paths left out with a reason.
+        cut_records: records longer than a segment, which the model saw in pieces.
+    """
+
+    segments: int
+    failed: tuple[FailedSegment, ...]
+    units_seen: int
+    rejected: int
+    truncated: int
+    files: int = 0
+    files_skipped: int = 0
+    cut_records: int = 0
+
+    @property
+    def segments_ok(self) -> int:
+        """Segments with a result."""
+        return self.segments - len(self.failed)
+
+    @property
+    def share(self) -> float:
+        """Segments with a result over all segments, 1.0 for a complete sweep."""
+        return self.segments_ok / self.segments if self.segments else 0.0
+
+    def sentence(self) -> str:
+        """State the coverage for a person."""
+        parts = [f"{self.segments_ok} of {self.segments} segments read, {self.units_seen:,} units"]
+        if self.failed:
+            parts.append(f"{len(self.failed)} failed: {', '.join(item.key for item in self.failed[:5])}")
+            if len(self.failed) > 5:
+                parts[-1] += ", …"
+        if self.rejected:
+            parts.append(f"{self.rejected} reply lines rejected")
+        if self.truncated:
+            parts.append(f"{self.truncated} segments perhaps clipped")
+        if self.files_skipped:
+            parts.append(f"{self.files_skipped} paths skipped")
+        if self.cut_records:
+            parts.append(f"{self.cut_records} records longer than a segment were cut")
+        return "; ".join(parts) + "."
+
+
+def coverage(
+    results: Iterable[SegmentResult],
+    *,
+    keys: Iterable[str],
+    files: int = 0,
+    files_skipped: int = 0,
+    cut_records: int = 0,
+) -> Coverage:
+    """Compare results with the plan's `keys`; a key without a result is a failed segment."""
+    found = {result.key: result for result in results}
+    wanted = list(keys)
+    good = [found[key] for key in wanted if key in found and found[key].ok]
+    failed = [
+        FailedSegment(key=key, reason=found[key].error if key in found else "not extracted yet")
+        for key in wanted
+        if key not in found or not found[key].ok
+    ]
+    return Coverage(
+        segments=len(wanted),
+        failed=tuple(failed),
+        units_seen=sum(result.units for result in good),
+        rejected=sum(len(result.rejected) for result in good),
+        truncated=sum(result.truncated for result in good),
+        files=files,
+        files_skipped=files_skipped,
+        cut_records=cut_records,
+    )

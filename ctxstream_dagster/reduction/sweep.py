@@ -1,0 +1,107 @@
+"""From a planned corpus and its extractions to the answer: the whole reduction in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from ctxstream_dagster.extraction.records import SegmentResult
+from ctxstream_dagster.planning.corpus import PackedCorpus
+from ctxstream_dagster.reduction.answer import Answer, Statement, construct
+from ctxstream_dagster.reduction.coverage import Coverage, coverage
+from ctxstream_dagster.reduction.records import deduplicate, place, records_table
+from ctxstream_dagster.reduction.tally import Tally, tally_records, tally_table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduction:
+    """Everything code concluded from one sweep.
+
+    Attributes:
+        records: de-duplicated records, `reduction.records.RECORDS_SCHEMA`.
+        tally_table: `reduction.tally.TALLY_SCHEMA`.
+        tally: the same as values.
+        coverage: what it stands on.
+        statement: the answer.
+    """
+
+    records: pa.Table
+    tally_table: pa.Table
+    tally: Tally
+    coverage: Coverage
+    statement: Statement
+
+
+def reduce_sweep(
+    corpus: PackedCorpus,
+    results: Mapping[str, SegmentResult] | Iterable[SegmentResult],
+    *,
+    how: Answer | str,
+    labels: Sequence[str] = (),
+    one_per_unit: bool = False,
+) -> Reduction:
+    """Place every result in the present plan, count each identity once, and build the answer.
+
+    Results of segments that are no longer in the plan are ignored; segments without a result count as failed.
+    """
+    given = results.values() if isinstance(results, Mapping) else results
+    found = {result.key: result for result in given}
+    placed = [
+        place(found[text.segment.key], text) if found[text.segment.key].ok else found[text.segment.key]
+        for text in corpus
+        if text.segment.key in found
+    ]
+    table = records_table(placed)
+    covered = coverage(
+        placed,
+        keys=[segment.key for segment in corpus.manifest],
+        files=len(corpus.files),
+        files_skipped=len(corpus.skipped),
+        cut_records=corpus.manifest.proof.cut_records,
+    )
+    sums = tally_records(table, labels=labels, unparsed_lines=covered.rejected)
+    unique = deduplicate(table)
+    return Reduction(
+        records=unique,
+        tally_table=tally_table(unique, labels=labels),
+        tally=sums,
+        coverage=covered,
+        statement=construct(sums, how, coverage=covered, one_per_unit=one_per_unit),
+    )
+
+
+def reduction_json(reduction: Reduction) -> dict[str, Any]:
+    """Return the reduction as `ctxstream ask --json` prints it and `answer.json` stores it."""
+    covered = reduction.coverage
+    return {
+        "answer": str(reduction.statement),
+        "certain": reduction.statement.certain,
+        "caveat": reduction.statement.caveat,
+        "keys": list(reduction.statement.keys),
+        "tally": [{"key": key, "value": json_number(value)} for key, value in reduction.tally.sorted],
+        "total": json_number(reduction.tally.total),
+        "coverage": {
+            "share": covered.share,
+            "units": covered.units_seen,
+            "files": covered.files,
+            "files_skipped": covered.files_skipped,
+            "truncated": covered.truncated,
+            "cut_records": covered.cut_records,
+            "duplicates": reduction.tally.duplicates,
+            "failed": [{"key": item.key, "reason": item.reason} for item in covered.failed],
+            "sentence": covered.sentence(),
+        },
+        "rejected": covered.rejected,
+        "segments": {"ok": covered.segments_ok, "failed": len(covered.failed)},
+    }
+
+
+def json_number(value: Decimal) -> int | float | str:
+    """Return a JSON value that keeps `value` exact: an integer, a float that round-trips, else its digits as text."""
+    if value == int(value):
+        return int(value)
+    return float(value) if Decimal(repr(float(value))) == value else str(value)
