@@ -60,7 +60,7 @@ class BackendError(CtxstreamError):
     """One model call gave no complete, trustworthy reply.
 
     Attributes:
-        kind: short stable name of the cause, counted per segment (for example ``connect``, ``http-503``, ``truncated``).
+        kind: short stable name of the cause, counted per segment (``connect``, ``http-503``, ``truncated``, …).
     """
 
     def __init__(self, message: str, *, kind: str) -> None:

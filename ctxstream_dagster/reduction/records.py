@@ -5,6 +5,9 @@ changes. Here they are placed in the corpus as it is planned now, and de-duplica
 the record's unit, its key, and its occurrence among that unit's records of the same key.
 """
 
+# pyarrow's methods take untyped keyword arguments.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import json
@@ -53,7 +56,7 @@ _METADATA_KEY = b"ctxstream"
 
 
 def result_to_table(result: SegmentResult) -> pa.Table:
-    """Return a segment's result as a table of `SEGMENT_SCHEMA`; all but the records is JSON in the schema's metadata."""
+    """Return a result as a table of `SEGMENT_SCHEMA`; all but the records is JSON in the schema's metadata."""
     columns = [[getattr(record, name) for record in result.records] for name in SEGMENT_SCHEMA.names]
     rest = {field.name: getattr(result, field.name) for field in fields(result) if field.name != "records"}
     rest["rejected"] = [asdict(line) for line in result.rejected]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -38,7 +38,7 @@ class Reduction:
 
 def reduce_sweep(
     corpus: PackedCorpus,
-    results: Mapping[str, SegmentResult] | Iterable[SegmentResult],
+    results: Iterable[SegmentResult],
     *,
     how: Answer | str,
     labels: Sequence[str] = (),
@@ -48,8 +48,7 @@ def reduce_sweep(
 
     Results of segments that are no longer in the plan are ignored; segments without a result count as failed.
     """
-    given = results.values() if isinstance(results, Mapping) else results
-    found = {result.key: result for result in given}
+    found = {result.key: result for result in results}
     placed = [
         place(found[text.segment.key], text) if found[text.segment.key].ok else found[text.segment.key]
         for text in corpus

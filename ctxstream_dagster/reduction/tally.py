@@ -1,10 +1,14 @@
 """Sums per key: exact, and independent of the order in which segments arrive. The step models get wrong."""
 
+# pyarrow's methods take untyped keyword arguments.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from typing import Any
 
 import pyarrow as pa
 
@@ -53,8 +57,8 @@ def tally(results: Iterable[SegmentResult], *, labels: Sequence[str] = ()) -> Ta
 def tally_records(records: pa.Table, *, labels: Sequence[str] = (), unparsed_lines: int = 0) -> Tally:
     """Sum a table of `RECORDS_SCHEMA`, duplicates included in it counted once."""
     unique = deduplicate(records)
-    table = tally_table(unique, labels=labels)
-    pairs = tuple(zip(table["key"].to_pylist(), (_plain(value) for value in table["value"].to_pylist()), strict=True))
+    rows: list[dict[str, Any]] = tally_table(unique, labels=labels).to_pylist()
+    pairs = tuple((str(row["key"]), _plain(row["value"])) for row in rows)
     return Tally(
         sorted=pairs,
         total=exact_sum(value for _, value in pairs),
