@@ -1,0 +1,151 @@
+"""Reduction: each identity once, exact sums, answers that say what they rest on."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxstream_dagster.errors import StorageError
+from ctxstream_dagster.extraction.records import Record, RejectedLine, Reply, SegmentResult
+from ctxstream_dagster.planning.manifest import Segment
+from ctxstream_dagster.planning.units import SegmentText, Span, Unit
+from ctxstream_dagster.reduction.answer import Answer, construct
+from ctxstream_dagster.reduction.coverage import coverage
+from ctxstream_dagster.reduction.records import place, records_table, result_to_table, table_to_result
+from ctxstream_dagster.reduction.tally import Tally, tally
+
+
+def result(key: str, *records: Record, offset: int = 0, **changes: object) -> SegmentResult:
+    return replace(SegmentResult(index=0, key=key, ok=True, offset=offset, records=records), **changes)
+
+
+def sums(**values: int) -> Tally:
+    pairs = tuple(sorted(((key, Decimal(value)) for key, value in values.items()), key=lambda pair: (pair[1], pair[0])))
+    return Tally(
+        sorted=pairs, total=sum((value for _, value in pairs), Decimal(0)), parsed_records=sum(values.values())
+    )
+
+
+def test_one_record_seen_by_two_segments_counts_once() -> None:
+    first = result("a~1", Record(key="beta", unit=3, offset=90), offset=0)
+    second = result("a~2", Record(key="beta", unit=1, offset=-10), offset=100)
+    counted = tally([first, second])
+    assert counted.sorted == (("beta", 1),)
+    assert counted.duplicates == 1
+
+
+def test_identical_lines_at_different_offsets_count_twice() -> None:
+    rows = (Record(key="beta", unit=1, offset=0), Record(key="beta", unit=2, offset=6))
+    assert tally([result("a~1", *rows)]).sorted == (("beta", 2),)
+
+
+def test_a_failed_segment_adds_nothing_even_when_it_holds_records() -> None:
+    assert tally([result("a~1", Record(key="x"), ok=False)]).sorted == ()
+
+
+def test_declared_labels_that_never_occur_are_zero_and_least() -> None:
+    counted = tally([result("a~1", Record(key="alpha", unit=1))], labels=["alpha", "beta"])
+    assert counted.sorted == (("beta", 0), ("alpha", 1))
+    assert construct(counted, Answer.LEAST).keys == ("beta",)
+
+
+def test_sums_stay_exact_beyond_the_precision_of_floats_and_of_the_default_context() -> None:
+    big = Decimal("999999999999999999.123456789")
+    rows = [Record(key=key, unit=unit, offset=unit, value=big) for key in "ab" for unit in range(1, 4001)]
+    counted = tally([result("a~1", *rows)])
+    assert dict(counted.sorted) == {"a": big * 4000, "b": Decimal("3999999999999999996493.827156000")}
+    assert counted.total == Decimal("7999999999999999992987.654312")
+
+
+identities = st.tuples(st.integers(0, 30), st.sampled_from("abc"), st.integers(0, 1), st.integers(1, 5))
+
+
+@given(st.lists(st.lists(identities, max_size=8), max_size=5), st.randoms())
+def test_order_of_segments_and_records_never_matters(groups: list, random: object) -> None:
+    results = [
+        result(
+            f"s~{index}",
+            *(Record(key=k, offset=o, occurrence=n, unit=1, value=Decimal(v)) for o, k, n, v in group),
+        )
+        for index, group in enumerate(groups)
+    ]
+    shuffled = [replace(item, records=tuple(random.sample(item.records, len(item.records)))) for item in results]
+    random.shuffle(shuffled)
+    assert tally(shuffled) == tally(results)
+    assert tally(results).parsed_records == len({(o, k, n) for group in groups for o, k, n, _ in group})
+
+
+def test_results_survive_their_parquet_form_with_every_reply_and_rejection() -> None:
+    whole = result(
+        "a~1",
+        Record(key="b\t ", value=Decimal("-1.5"), unit=2, offset=7, occurrence=1, path="x/y.txt", line=9),
+        rejected=(RejectedLine(text="no tab", reason="no-tab", unit=2),),
+        replies=(Reply(first_unit=1, last_unit=2, text="b\t-1.5\n```", request_sha256="f0", cached=True),),
+        attempts={"http-503": 2},
+        prompt_tokens=12,
+    )
+    assert table_to_result(result_to_table(whole)) == whole
+
+
+def test_a_foreign_parquet_file_is_refused() -> None:
+    with pytest.raises(StorageError, match="Delete it"):
+        table_to_result(pa.table({"a": [1]}))
+
+
+def test_placing_moves_records_to_where_their_unit_is_now() -> None:
+    unit = Unit(number=1, offset=4, text="beta", path="moved.log", line=70)
+    text = SegmentText(
+        segment=Segment(index=5, offset=1000, length=20, key="a~1"),
+        overlap="",
+        core="",
+        spans=(Span(path="moved.log", start=0, length=20, line=69),),
+        units=(unit,),
+    )
+    old = result("a~1", Record(key="beta", unit=1, offset=4, path="old.log", line=3), offset=10)
+    table = records_table([place(old, text)])
+    assert table.to_pylist()[0] == {
+        "segment": "a~1",
+        "offset": 1004,
+        "key": "beta",
+        "occurrence": 0,
+        "value": Decimal("1.000000000"),
+        "path": "moved.log",
+        "line": 70,
+    }
+
+
+def test_answers_in_words() -> None:
+    counted = sums(alpha=10, beta=2, gamma=7)
+    assert str(construct(counted, "least")) == "Answer: beta (2; 5 below the next)"
+    assert str(construct(counted, "most")) == "Answer: alpha (10; 3 above the next)"
+    assert str(construct(counted, "total")) == "Answer: 19"
+    assert str(construct(counted, "list", label="Statuses")) == "Statuses: beta 2, gamma 7, alpha 10"
+
+
+def test_ties_are_reported_as_ties() -> None:
+    statement = construct(sums(alpha=2, beta=2, gamma=7), Answer.LEAST)
+    assert statement.keys == ("alpha", "beta")
+    assert str(statement) == "Answer: alpha, beta (tie of 2 at 2; 5 below the next)"
+
+
+def test_no_records_is_an_answer_of_its_own() -> None:
+    assert str(construct(sums(), Answer.MOST)) == "Answer: no records"
+
+
+@pytest.mark.parametrize(("rejected", "certain"), [(0, True), (4, True), (5, False), (6, False)])
+def test_rejected_units_make_an_answer_uncertain_once_they_reach_the_margin(rejected: int, certain: bool) -> None:
+    lines = tuple(RejectedLine(text="?", reason="prose") for _ in range(rejected))
+    covered = coverage([result("a~1", rejected=lines)], keys=["a~1"])
+    statement = construct(sums(beta=2, gamma=7), Answer.LEAST, coverage=covered, one_per_unit=True)
+    assert statement.certain is certain
+    assert bool(statement.caveat) is not certain
+
+
+def test_a_missing_segment_is_a_failed_one_and_is_named() -> None:
+    covered = coverage([result("a~1", units=4)], keys=["a~1", "a~2"])
+    assert (covered.segments_ok, covered.share, covered.failed[0].key) == (1, 0.5, "a~2")
+    assert "a~2" in covered.sentence()
+    assert not construct(sums(a=1, b=9), Answer.LEAST, coverage=covered, one_per_unit=True).certain
