@@ -1,0 +1,49 @@
+# One verb per need; continuous integration calls the same ones.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export CTXSTREAM_HOME ?= $(CURDIR)/.ctxstream
+export CTXSTREAM_MODELS ?= $(CURDIR)/.models
+export DAGSTER_HOME ?= $(CURDIR)/.dagster
+
+.PHONY: help setup sweep test check bench dev docs format clean
+
+help:  ## list the verbs
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 28
+
+setup: $(STAMP)  ## create the environment and install everything
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --group dev -e ".[embedded]"
+	@touch $@
+
+sweep: setup  ## ask the bundled question of the bundled corpus, and show the truth beside the answer
+	$(BIN)/python -m assets.first_sweep
+
+dev: setup  ## open the Dagster UI on http://127.0.0.1:3000
+	$(BIN)/ctxstream dev
+
+test: setup  ## everything that needs no GPU
+	$(BIN)/python -m pytest
+
+check: setup  ## format, lint, types, import contracts, documentation drift
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-cache
+
+format: setup  ## rewrite the code in house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup  ## every benchmark, side by side; tables on the screen, JSON in benchmarks/results
+	@for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
+
+docs: setup  ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+clean:  ## remove the environment and all state
+	rm -rf $(VENV) .dagster .ctxstream .models site
