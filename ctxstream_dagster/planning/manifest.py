@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
-Boundary = Literal["nearest", "stable"]
+from ctxstream_dagster.errors import PlanError
+from ctxstream_dagster.planning.cutter import Cutter
+from ctxstream_dagster.planning.keys import KeyMaker
+from ctxstream_dagster.planning.options import Boundary, ManifestOptions
+
+__all__ = [
+    "Boundary",
+    "CoverageProof",
+    "Manifest",
+    "ManifestOptions",
+    "Segment",
+    "check_tiling",
+    "plan",
+    "segment_text",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,28 +53,6 @@ class Segment:
     def end(self) -> int:
         """Where the window ends in the packed text, in characters, exclusive."""
         return self.offset + self.length
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestOptions:
-    """How a corpus is cut.
-
-    Attributes:
-        segment_chars: most characters a window may hold, overlap included.
-        overlap_chars: most characters of the previous segment shown in front, in whole records where one fits.
-        boundary_slack: how far before the limit a record boundary is looked for, in characters.
-        record_delim: what ends a record.
-        boundary: ``nearest`` cuts at the last record boundary within the slack; ``stable`` at the one whose
-            neighbouring record has the smallest hash, so that plans re-align after an edit.
-        max_tokens: most tokens a window may hold by the upper estimate of `planning.tokens`; None for no limit.
-    """
-
-    segment_chars: int = 60_000
-    overlap_chars: int = 400
-    boundary_slack: int = 4_000
-    record_delim: str = "\n"
-    boundary: Boundary = "nearest"
-    max_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +89,53 @@ class Manifest:
         return self.segments[index]
 
 
-def plan(text: str, options: ManifestOptions | None = None) -> Manifest:
-    """Cut `text` into segments whose cores tile it exactly. Deterministic; no model, no clock."""
-    raise NotImplementedError
+def plan(text: str, options: ManifestOptions | None = None, *, name: str = "text") -> Manifest:
+    """Cut `text` into segments whose cores tile it exactly. Deterministic; no model, no clock.
+
+    An empty text gives no segments. `name` (a path) gives the keys their readable half. The text counts as one file:
+    `planning.corpus.pack` plans several, and from disk. Raises `PlanError` if the cores do not tile `text`.
+    """
+    cutter = Cutter(options or ManifestOptions())
+    keys = KeyMaker()
+    segments: list[Segment] = []
+    for cuts in (cutter.feed(0, text), cutter.finish()):
+        for cut in cuts:
+            overlap, core = (part.encode("utf-8", "surrogatepass") for part in (cut.overlap, cut.core))
+            segments.append(
+                Segment(
+                    index=len(segments),
+                    offset=cut.start,
+                    length=len(cut.overlap) + len(cut.core),
+                    overlap_prefix=len(cut.overlap),
+                    key=keys.key(name, overlap, core),
+                    carried=cut.carried,
+                )
+            )
+    proof = CoverageProof(
+        chars=len(text),
+        owned_chars=check_tiling(segments, chars=len(text)),
+        text_sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+        cut_records=cutter.cut_records,
+    )
+    return Manifest(segments=tuple(segments), proof=proof)
+
+
+def check_tiling(segments: Iterable[Segment], *, chars: int) -> int:
+    """Return the characters owned by the cores; raises `PlanError` unless they tile `chars` characters exactly once."""
+    owned = 0
+    for segment in segments:
+        if segment.core_offset != owned or segment.length <= segment.overlap_prefix or segment.offset < 0:
+            raise PlanError(
+                f"Segment {segment.index} ({segment.key}) owns characters from {segment.core_offset}, but the segments "
+                f"before it end at {owned}. This is a defect of the planner: please report it with the options used."
+            )
+        owned += segment.length - segment.overlap_prefix
+    if owned != chars:
+        raise PlanError(
+            f"The segments own {owned} of {chars} characters. "
+            "This is a defect of the planner: please report it with the options used."
+        )
+    return owned
 
 
 def segment_text(text: str, segment: Segment) -> str:
