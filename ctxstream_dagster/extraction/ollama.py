@@ -1,0 +1,205 @@
+"""The native Ollama client: one fixed payload, streamed, and only a whole reply to a whole prompt is accepted."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import httpx
+
+from ctxstream_dagster.errors import ContextOverflow, OutputLimit, SlowServer
+from ctxstream_dagster.extraction.backend import Completion, ModelIdentity, Prompt
+from ctxstream_dagster.extraction.chat import ChatReader, ChatReply
+from ctxstream_dagster.extraction.faults import status_error, transport_error
+from ctxstream_dagster.extraction.guard import GuardOptions, judge
+from ctxstream_dagster.extraction.host import is_loopback
+from ctxstream_dagster.extraction.options import OllamaOptions
+from ctxstream_dagster.extraction.preflight import ServerFacts, ask_server, fixed_body
+
+_LONGEST_LINE_BYTES = 8_000_000
+_LONGEST_ERROR_BYTES = 64_000
+
+
+class OllamaBackend:
+    """Completes prompts through `/api/chat` of an Ollama server (github.com/ollama/ollama, docs/api.md).
+
+    One value serves any number of threads and event loops; each loop has its own connections.
+    """
+
+    def __init__(self, options: OllamaOptions | None = None) -> None:
+        self.options = options or OllamaOptions()
+        self._url = self.options.base_url
+        self._facts: ServerFacts | None = None
+        self._lock = threading.Lock()
+        self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
+
+    def preflight(self) -> ModelIdentity:
+        """Check server and model, once; raises `PreflightError` with one sentence that says what to do."""
+        facts = self.facts()
+        return ModelIdentity(name=facts.model, digest=facts.digest, server=self._url, server_version=facts.version)
+
+    def facts(self) -> ServerFacts:
+        """Return what the server says of itself, asked once and kept; raises `PreflightError`."""
+        with self._lock:
+            if self._facts is None:
+                with httpx.Client(**self._client_settings()) as client:
+                    self._facts = ask_server(client, self.options)
+            return self._facts
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the options that decide a reply."""
+        return self.options.settings()
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Return a whole reply to a prompt that was read whole; cancelling closes the connection.
+
+        Raises:
+            ServerUnavailable, SlowServer: the same call may succeed later.
+            ContextOverflow: the prompt does not fit, or the guard saw that it was clipped.
+            OutputLimit: the reply was cut or is empty.
+            BadReply: the server stopped a reply that repeated itself.
+            PermanentError: the same call can only fail again.
+        """
+        started = time.monotonic()
+        try:
+            reply = await asyncio.wait_for(self._chat(prompt), self.options.timeout_s)
+        except (TimeoutError, asyncio.TimeoutError) as error:
+            raise SlowServer(
+                f"The reply took longer than timeout_s ({self.options.timeout_s:g} s). Raise timeout_s, send less, or "
+                "lower the concurrency to what the server runs in parallel (OLLAMA_NUM_PARALLEL).",
+                kind="deadline",
+            ) from error
+        except httpx.TransportError as error:
+            raise transport_error(error, url=self._url) from error
+        return self._completion(reply, prompt, seconds=time.monotonic() - started)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        with self._lock:
+            client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+
+    async def _chat(self, prompt: Prompt) -> ChatReply:
+        reader = ChatReader()
+        async with self._client().stream("POST", f"{self._url}/api/chat", json=self._body(prompt)) as response:
+            if response.status_code != 200:
+                raise status_error(
+                    response.status_code,
+                    await _start(response),
+                    model=self.options.model,
+                    retry_after=response.headers.get("retry-after", ""),
+                )
+            async for line in _lines(response):
+                reader.feed(line)
+        return reader.finish()
+
+    def _completion(self, reply: ChatReply, prompt: Prompt, *, seconds: float) -> Completion:
+        counters = reply.counters
+        prompt_tokens, output_tokens = counters.get("prompt_eval_count"), counters.get("eval_count")
+        facts = self._facts
+        verdict = judge(
+            "\n".join(message["content"] for message in prompt.messages),
+            prompt_tokens,
+            output_tokens=output_tokens,
+            options=GuardOptions(
+                num_ctx=self.options.num_ctx,
+                effective_ctx=facts.effective_ctx if facts else None,
+                num_keep=self.options.num_keep,
+                counts_cached=facts.counts_cached if facts else True,
+            ),
+        )
+        if verdict not in ("ok", "unknown"):
+            raise ContextOverflow(
+                f"The server read {prompt_tokens} tokens of a longer prompt, or pushed its front out while replying "
+                f"({verdict}).",
+                kind=verdict,
+            )
+        load_s = reply.seconds("load_duration")
+        busy_s = load_s + reply.seconds("prompt_eval_duration") + reply.seconds("eval_duration")
+        return Completion(
+            text=reply.text,
+            prompt_tokens=prompt_tokens,
+            cached_tokens=counters.get("prompt_eval_cached_count"),
+            output_tokens=output_tokens,
+            guard=verdict,
+            seconds=seconds,
+            queue_wait_s=max(reply.seconds("total_duration") - busy_s, 0.0),
+            load_s=load_s,
+        )
+
+    def _body(self, prompt: Prompt) -> dict[str, Any]:
+        body = {**fixed_body(self.options), "messages": list(prompt.messages)}
+        if prompt.seed_offset:
+            body["options"] = {**self.options.settings(), "seed": self.options.seed + prompt.seed_offset}
+        if prompt.format is not None:
+            body["format"] = prompt.format
+        return body
+
+    def _client(self) -> httpx.AsyncClient:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            client = self._clients.get(loop)
+            if client is None:
+                options = self.options
+                client = httpx.AsyncClient(
+                    timeout=httpx.Timeout(
+                        options.read_timeout_s, connect=options.connect_timeout_s, write=60.0, pool=None
+                    ),
+                    limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+                    **self._client_settings(),
+                )
+                self._clients[loop] = client
+            return client
+
+    def _client_settings(self) -> dict[str, Any]:
+        headers = {"accept-encoding": "identity", "user-agent": "ctxstream"}
+        if self.options.bearer:
+            headers["authorization"] = f"Bearer {self.options.bearer}"
+        return {"headers": headers, "trust_env": self.options.trust_env and not is_loopback(self._url)}
+
+
+def complete(system_prompt: str, user_prompt: str, *, options: OllamaOptions | None = None) -> Completion:
+    """Send one prompt and return the whole reply; the seed's function, for trying things out.
+
+    Raises `PreflightError` when server or model are not ready, else the `BackendError`s of `OllamaBackend.complete`.
+    Nothing is retried.
+    """
+    backend = OllamaBackend(options)
+    backend.preflight()
+    messages = ({"role": "system", "content": system_prompt}, {"role": "user", "content": user_prompt})
+
+    async def once() -> Completion:
+        try:
+            return await backend.complete(Prompt(messages=messages))
+        finally:
+            await backend.aclose()
+
+    return asyncio.run(once())
+
+
+async def _lines(response: httpx.Response) -> AsyncIterator[str]:
+    # Not httpx's own lines: it also splits at U+2028 and the like, which JSON strings may hold.
+    rest = b""
+    async for piece in response.aiter_bytes():
+        rest += piece
+        if b"\n" in piece:
+            *whole, rest = rest.split(b"\n")
+            for line in whole:
+                yield line.decode("utf-8", "replace")
+        elif len(rest) > _LONGEST_LINE_BYTES:
+            raise OutputLimit("The server sends a line without end.", kind="endless")
+    if rest:
+        yield rest.decode("utf-8", "replace")
+
+
+async def _start(response: httpx.Response) -> str:
+    body = b""
+    async for piece in response.aiter_bytes():
+        body += piece
+        if len(body) > _LONGEST_ERROR_BYTES:
+            break
+    return body[:_LONGEST_ERROR_BYTES].decode("utf-8", "replace")
