@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from upath import UPath
 
 from ctxstream_dagster.errors import CorpusError, StorageError
-from ctxstream_dagster.planning.cutter import Cut, Cutter
 from ctxstream_dagster.planning.discover import Source, discover
 from ctxstream_dagster.planning.manifest import Manifest, ManifestOptions
 from ctxstream_dagster.planning.plan_store import (
-    PlannedSegment,
     PlanWriter,
+    SegmentSource,
     SourceFile,
     StoredPlan,
     StoredSegment,
     read_plan,
 )
 from ctxstream_dagster.planning.skipped import Skipped
-from ctxstream_dagster.planning.textio import Unreadable, open_text
-from ctxstream_dagster.planning.units import SegmentText, Span, record_units
+from ctxstream_dagster.planning.text_plan import TextPlan
+from ctxstream_dagster.planning.units import SegmentText, record_units
 
 __all__ = ["PackedCorpus", "Skipped", "SourceFile", "pack"]
 
@@ -93,24 +93,30 @@ def pack(
     """
     options = options or ManifestOptions()
     found = discover(paths)
-    for source in found.sources:
-        if source.is_directory:
-            raise CorpusError(f"{source.name} is a directory: directories come through planning.codebase.")
+    files: list[SourceFile] = []
+    skipped = list(found.skipped)
+    chars = cut_records = 0
     with PlanWriter(directory) as writer:
-        text_plan = _TextPlan(found.sources, options)
-        for planned in text_plan:
-            writer.add(planned)
-        skipped = (*found.skipped, *text_plan.skipped)
-        if not writer.chars:
-            raise CorpusError(_nothing_to_read(text_plan.files, skipped))
-        plan = writer.finish(
-            options=options,
-            files=text_plan.files,
-            skipped=skipped,
-            chars=text_plan.cutter.chars,
-            cut_records=text_plan.cutter.cut_records,
-        )
+        for source in _segment_sources(found.sources, options):
+            for planned in source:
+                writer.add(planned)
+            files += (replace(file, offset=file.offset + chars) for file in source.files)
+            skipped += source.skipped
+            chars += source.chars
+            cut_records += source.cut_records
+        if not chars:
+            raise CorpusError(_nothing_to_read(files, skipped))
+        plan = writer.finish(options=options, files=files, skipped=skipped, chars=chars, cut_records=cut_records)
     return _corpus(directory, plan)
+
+
+def _segment_sources(sources: Sequence[Source], options: ManifestOptions) -> Iterator[SegmentSource]:
+    """Yield who plans what: neighbouring files together, each directory as a codebase of its own."""
+    for is_directory, group in itertools.groupby(sources, key=lambda source: source.is_directory):
+        neighbours = list(group)
+        if is_directory:
+            raise CorpusError(f"{neighbours[0].name} is a directory: directories come through planning.codebase.")
+        yield TextPlan(neighbours, options)
 
 
 def _corpus(directory: Path | UPath, plan: StoredPlan) -> PackedCorpus:
@@ -122,58 +128,6 @@ def _corpus(directory: Path | UPath, plan: StoredPlan) -> PackedCorpus:
         skipped=plan.skipped,
         stored={stored.segment.key: stored for stored in plan.stored},
     )
-
-
-class _TextPlan:
-    """Plans text files one after the other; `files` and `skipped` are complete when the iteration is."""
-
-    def __init__(self, sources: Sequence[Source], options: ManifestOptions) -> None:
-        self._sources = sources
-        self.cutter = Cutter(options)
-        self.files: list[SourceFile] = []
-        self.skipped: list[Skipped] = []
-
-    def __iter__(self) -> Iterator[PlannedSegment]:
-        for source in self._sources:
-            text = open_text(source.path)
-            if isinstance(text, Unreadable):
-                self.skipped.append(Skipped(path=source.name, reason=text.reason, detail=text.detail))
-                continue
-            number, chars = len(self.files), 0
-            # The name is needed by cuts that come while the file is still being read; its length is known after.
-            self.files.append(SourceFile(path=source.name, bytes=text.bytes, chars=0, offset=0, encoding=text.encoding))
-            with text:
-                for piece in text.pieces():
-                    chars += len(piece)
-                    yield from map(self._planned, self.cutter.feed(number, piece))
-            self.files[number] = SourceFile(
-                path=source.name,
-                bytes=text.bytes,
-                chars=chars,
-                offset=self.cutter.file_starts.get(number, self.cutter.chars),
-                encoding=text.encoding,
-            )
-        yield from map(self._planned, self.cutter.finish())
-
-    def _planned(self, cut: Cut) -> PlannedSegment:
-        spans = tuple(
-            Span(
-                path=self.files[stretch.file].path,
-                start=stretch.start - cut.start,
-                length=stretch.length,
-                line=stretch.line,
-            )
-            for stretch in cut.stretches
-        )
-        return PlannedSegment(
-            name=spans[0].path if spans else "",
-            overlap=cut.overlap,
-            core=cut.core,
-            spans=spans,
-            carried=cut.carried,
-            carried_line=cut.carried_line,
-            open_end=cut.open,
-        )
 
 
 def _segment_text(text: str, stored: StoredSegment, *, delim: str) -> SegmentText:

@@ -1,7 +1,7 @@
 """A plan on disk: segments stream in while the packed text is written, and come back one by one.
 
 The seam between planners and storage: whoever cuts a corpus, by records (`planning.text_plan`) or by symbols
-(`planning.codebase`), hands over `PlannedSegment`s in order and never touches keys, byte offsets or files.
+(`planning.codebase`), is a `SegmentSource` of `PlannedSegment`s and never touches keys, byte offsets or files.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 from upath import UPath
@@ -135,6 +135,27 @@ class StoredPlan:
     files: tuple[SourceFile, ...]
     skipped: tuple[Skipped, ...]
     stored: tuple[StoredSegment, ...] = field(repr=False)
+
+
+class SegmentSource(Protocol):
+    """Whoever plans a part of the corpus. Iterate it once and to the end, then read the rest.
+
+    Attributes:
+        files: in packed order, offsets in characters from the start of this source's own text.
+        skipped: what it left out.
+        chars: characters of text handed over, by its own count.
+        cut_records: records or symbols longer than a segment, which had to be cut.
+    """
+
+    @property
+    def files(self) -> Sequence[SourceFile]: ...
+    @property
+    def skipped(self) -> Sequence[Skipped]: ...
+    @property
+    def chars(self) -> int: ...
+    @property
+    def cut_records(self) -> int: ...
+    def __iter__(self) -> Iterator[PlannedSegment]: ...
 
 
 class PlanWriter:
