@@ -95,11 +95,6 @@ class SweepStore:
         return self.home / "sweeps" / self.name
 
     @property
-    def replies(self) -> Path | UPath:
-        """The reply store's file."""
-        return self.home / "replies.sqlite"
-
-    @property
     def tally(self) -> Path | UPath:
         """The last good tally."""
         return self.root / "tally.parquet"
@@ -134,12 +129,22 @@ class SweepStore:
         return self.root / "extraction" / version / f"{key}.parquet"
 
 
-def data_home() -> Path | UPath:
-    """Where state is kept: ``CTXSTREAM_HOME`` (a directory or URL), else ``.ctxstream`` in the working directory."""
+def data_home(default: Path) -> Path | UPath:
+    """Where state is kept: ``CTXSTREAM_HOME`` (a directory or an object-store URL), else `default`."""
     configured = os.environ.get("CTXSTREAM_HOME", "")
     if "://" in configured:
         return UPath(configured)
-    return Path(configured or ".ctxstream").absolute()
+    return Path(configured or default).expanduser().absolute()
+
+
+def cache_home() -> Path:
+    """The directory for state that belongs to no project: ``$XDG_CACHE_HOME/ctxstream``, else ``~/.cache/ctxstream``."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ctxstream"
+
+
+def replies_path(home: Path | UPath, *, local: Path) -> Path:
+    """Where the reply store lives: in `home`, but beside it in `local` when `home` is an object store."""
+    return (home if isinstance(home, Path) else local) / "replies.sqlite"
 
 
 def _replace(path: Path, data: bytes) -> None:

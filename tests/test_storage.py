@@ -9,7 +9,7 @@ import pytest
 from upath import UPath
 
 from ctxstream_dagster.errors import StorageError
-from ctxstream_dagster.storage import SweepStore, data_home, read_table, write_bytes, write_table
+from ctxstream_dagster.storage import SweepStore, data_home, read_table, replies_path, write_bytes, write_table
 
 
 def test_a_write_replaces_the_whole_file_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
@@ -58,7 +58,10 @@ def test_no_plan_before_the_first(tmp_path: Path) -> None:
 
 def test_the_home_is_absolute_and_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXSTREAM_HOME", "s3://bucket/x")
-    assert str(data_home()) == "s3://bucket/x"
-    monkeypatch.delenv("CTXSTREAM_HOME")
+    assert str(data_home(tmp_path)) == "s3://bucket/x"
+    assert replies_path(data_home(tmp_path), local=tmp_path) == tmp_path / "replies.sqlite"
     monkeypatch.chdir(tmp_path)
-    assert data_home() == tmp_path / ".ctxstream"
+    monkeypatch.setenv("CTXSTREAM_HOME", "state")
+    assert data_home(Path("/elsewhere")) == tmp_path / "state"
+    monkeypatch.delenv("CTXSTREAM_HOME")
+    assert data_home(tmp_path) == tmp_path

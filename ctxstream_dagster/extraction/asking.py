@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,7 @@ class Asker:
         store: where replies are kept, or None.
         refresh: whether stored replies are ignored (and replaced).
         max_split_depth: how often a window may be halved, then halved again.
+        on_window: told of every window answered: the characters of its units, and the tokens its call took.
     """
 
     backend: Backend
@@ -58,6 +59,7 @@ class Asker:
     store: ReplyStore | None
     refresh: bool
     max_split_depth: int
+    on_window: Callable[[int, int], None]
 
     def windows(self, segment: SegmentText) -> list[Window]:
         """Return the segment's windows, each sized to the context that the backend states."""
@@ -81,6 +83,7 @@ class Asker:
     async def _answer(self, window: Window, ledger: Ledger) -> Answered:
         stored = self._stored(window)
         if stored is not None:
+            self.on_window(window.chars, 0)
             return stored
 
         async def attempt(seed_offset: int) -> Answered:
@@ -109,6 +112,7 @@ class Asker:
             ledger.note("canary-missing")
         if self.store is not None:
             self.store.put(request, completion)
+        self.on_window(window.chars, (completion.prompt_tokens or 0) + (completion.output_tokens or 0))
         return _answered(window, decoded, completion.text, request=request)
 
     def _stored(self, window: Window) -> Answered | None:

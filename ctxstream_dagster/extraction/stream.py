@@ -6,7 +6,7 @@ import asyncio
 import functools
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -18,7 +18,8 @@ from ctxstream_dagster.extraction.question import Question
 from ctxstream_dagster.extraction.records import SegmentResult
 from ctxstream_dagster.extraction.retry import Patience, RetryOptions
 from ctxstream_dagster.extraction.store import ReplyStore
-from ctxstream_dagster.planning.units import SegmentText
+from ctxstream_dagster.planning.manifest import Segment
+from ctxstream_dagster.planning.units import SegmentText, Span, record_units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,7 @@ def stream_segments(
     options: PipelineOptions | None = None,
     store: ReplyStore | None = None,
     ordered: bool = True,
+    on_window: Callable[[int, int], None] = lambda chars, tokens: None,
 ) -> Iterator[SegmentResult]:
     """Yield one result for every segment; a segment that fails is a result, never an exception.
 
@@ -67,6 +69,8 @@ def stream_segments(
         options: concurrency, retries, splitting.
         store: replies already there are not asked for again, and new ones are added.
         ordered: yield in the order of `segments`; else each as soon as it is done.
+        on_window: told from the thread of the calls of every window answered: the characters of its units, and the
+            tokens its call took, 0 for a stored reply.
 
     Raises:
         PreflightError: server or model are not ready.
@@ -83,12 +87,47 @@ def stream_segments(
         store=store,
         refresh=options.refresh,
         max_split_depth=options.max_split_depth,
+        on_window=on_window,
     )
     run = _Run(segments, asker, concurrency=options.concurrency, ordered=ordered)
     try:
         yield from run.results()
     finally:
         run.stop()
+
+
+def stream(
+    text: str,
+    segments: Iterable[Segment],
+    question: Question,
+    *,
+    backend: Backend,
+    options: PipelineOptions | None = None,
+    record_delim: str = "\n",
+    store: ReplyStore | None = None,
+    ordered: bool = True,
+) -> Iterator[SegmentResult]:
+    """Send the segments that `plan` made of `text` through a backend; the seed's function over `stream_segments`."""
+    texts = _segment_texts(text, segments, delim=record_delim)
+    return stream_segments(texts, question, backend=backend, options=options, store=store, ordered=ordered)
+
+
+def _segment_texts(text: str, segments: Iterable[Segment], *, delim: str) -> Iterator[SegmentText]:
+    line, counted = 1, 0
+    for segment in segments:
+        start = segment.core_offset
+        line, counted = line + text.count("\n", counted, start), start
+        spans = (Span(path="", start=segment.overlap_prefix, length=segment.end - start, line=line),)
+        core = text[start : segment.end]
+        units = record_units(
+            core,
+            segment=segment,
+            spans=spans,
+            delim=delim,
+            carried_line=line - text.count("\n", start - segment.carried, start),
+            open_end=segment.end < len(text) and not core.endswith(delim),
+        )
+        yield SegmentText(segment=segment, overlap=text[segment.offset : start], core=core, spans=spans, units=units)
 
 
 class _Job:

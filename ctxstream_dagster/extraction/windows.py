@@ -40,6 +40,11 @@ class Window:
         return self.segment.core[start:end]
 
     @property
+    def chars(self) -> int:
+        """Characters of the units' text."""
+        return sum(len(unit.text) for unit in self.units)
+
+    @property
     def place(self) -> str:
         """Where the window lies, for messages: file and lines."""
         first, last = self.units[0], self.units[-1]

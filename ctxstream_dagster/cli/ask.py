@@ -1,0 +1,144 @@
+"""``ctxstream ask``: one question of one corpus, answered in this process without Dagster."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ctxstream_dagster.cli.progress import SweepProgress
+from ctxstream_dagster.extraction.budget import within_context
+from ctxstream_dagster.extraction.ollama import OllamaBackend
+from ctxstream_dagster.extraction.options import OllamaOptions
+from ctxstream_dagster.extraction.question import Question
+from ctxstream_dagster.extraction.records import SegmentResult
+from ctxstream_dagster.extraction.store import ReplyStore
+from ctxstream_dagster.extraction.stream import PipelineOptions, stream_segments
+from ctxstream_dagster.planning.corpus import PackedCorpus, pack
+from ctxstream_dagster.planning.options import ManifestOptions
+from ctxstream_dagster.reduction.answer import Answer, number
+from ctxstream_dagster.reduction.sweep import Reduction, reduce_sweep, reduction_json
+from ctxstream_dagster.storage import cache_home, data_home, replies_path
+
+EXIT_WITHHELD = 1
+_OLLAMA = OllamaOptions()
+_PLANNING = ManifestOptions()
+
+
+class Mode(str, Enum):
+    """How the model is asked."""
+
+    LABELS = "labels"
+    RECORDS = "records"
+    COUNTS = "counts"
+
+
+class Boundary(str, Enum):
+    """Where a segment ends."""
+
+    NEAREST = "nearest"
+    STABLE = "stable"
+
+
+def ask_command(
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, globs, or a directory of code.")],
+    *,
+    mode: Annotated[
+        Mode, typer.Option(help="labels: a label for every unit; records: keys by unit; counts: the model counts.")
+    ],
+    extract: Annotated[str, typer.Option(metavar="TEXT", help="What to look for, in plain words.")],
+    answer: Annotated[Answer, typer.Option(help="What code concludes from the tally.")] = Answer.LIST,
+    labels: Annotated[str, typer.Option(metavar="A,B,C", help="The closed set of labels, separated by commas.")] = "",
+    url: Annotated[str, typer.Option(help="The server; left out, OLLAMA_HOST.")] = "",
+    model: Annotated[str, typer.Option(envvar="CTXSTREAM_MODEL", help="A model of `ollama list`.")] = _OLLAMA.model,
+    concurrency: Annotated[
+        int, typer.Option(min=1, max=256, help="Model calls in flight, at most the server's OLLAMA_NUM_PARALLEL.")
+    ] = 2,
+    num_ctx: Annotated[int, typer.Option(help="Context of every call, in tokens.")] = _OLLAMA.num_ctx,
+    num_predict: Annotated[int, typer.Option(help="Most tokens of a reply.")] = _OLLAMA.num_predict,
+    units_per_window: Annotated[int | None, typer.Option(help="Units in one call; 0 for a whole segment.")] = None,
+    segment_chars: Annotated[int, typer.Option(help="Most characters of a segment.")] = _PLANNING.segment_chars,
+    overlap_chars: Annotated[
+        int, typer.Option(help="Characters of the segment before shown as context; none in labels.")
+    ] = _PLANNING.overlap_chars,
+    boundary: Annotated[
+        Boundary, typer.Option(help="Where a segment ends: at the last record, or so that plans survive edits.")
+    ] = Boundary.NEAREST,
+    record_delim: Annotated[str, typer.Option(help=r"What ends a record; \n and \t may be written so.")] = r"\n",
+    min_coverage: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Share of segments to be read, or the answer is withheld.")
+    ] = 1.0,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Ask again even where a reply is stored.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Ask a counting question of a corpus and print the answer.
+
+    ctxstream ask tickets.log --mode labels --labels open,closed --extract "Which status?" --answer least
+    """
+    question = Question(
+        extract=extract,
+        mode=mode.value,
+        labels=tuple(label.strip() for label in labels.split(",") if label.strip()),
+        units_per_window=units_per_window,
+    )
+    options = OllamaOptions(url=url, model=model, num_ctx=num_ctx, num_predict=num_predict)
+    planning = ManifestOptions(
+        segment_chars=segment_chars,
+        overlap_chars=overlap_chars,
+        boundary=boundary.value,
+        record_delim=record_delim.encode("utf-8").decode("unicode_escape") if "\\" in record_delim else record_delim,
+    )
+    if question.advice():
+        Console(stderr=True, soft_wrap=True).print(f"Note: {question.advice()}", highlight=False)
+    with tempfile.TemporaryDirectory(prefix="ctxstream-") as directory:
+        planning = within_context(planning, question=question, options=options)
+        corpus = pack(paths, directory=Path(directory) / "plan", options=planning)
+        pipeline = PipelineOptions(concurrency=concurrency, refresh=refresh)
+        results = list(_read(corpus, question, options=options, pipeline=pipeline))
+        reduction = reduce_sweep(corpus, results, how=answer, labels=question.labels, one_per_unit=mode is Mode.LABELS)
+    withheld = reduction.coverage.share < min_coverage
+    if as_json:
+        typer.echo(json.dumps({**reduction_json(reduction), "withheld": withheld}, ensure_ascii=False, indent=2))
+    else:
+        print_reduction(reduction, withheld=withheld)
+    if withheld:
+        raise typer.Exit(EXIT_WITHHELD)
+
+
+def print_reduction(reduction: Reduction, *, withheld: bool) -> None:
+    """Print tally, coverage and answer for a person; the answer last, where the eye rests."""
+    console = Console(soft_wrap=True, highlight=False)
+    table = Table("key", "value", box=None, header_style="bold")
+    table.columns[1].justify = "right"
+    for key, value in reduction.tally.sorted:
+        table.add_row(repr(key)[1:-1], number(value))
+    console.print(table)
+    console.print(reduction.coverage.sentence(), markup=False)
+    if withheld:
+        console.print("[bold red]Withheld[/]: the segments above failed; run again to try only them.")
+        for failed in reduction.coverage.failed[:10]:
+            console.print(f"  {failed.key}: {failed.reason}", markup=False)
+        return
+    console.print(str(reduction.statement), style="bold", markup=False)
+    if not reduction.statement.certain:
+        console.print(f"Not certain: {reduction.statement.caveat}.", markup=False)
+
+
+def _read(
+    corpus: PackedCorpus, question: Question, *, options: OllamaOptions, pipeline: PipelineOptions
+) -> Iterator[SegmentResult]:
+    store = ReplyStore(replies_path(data_home(cache_home()), local=cache_home()))
+    backend = OllamaBackend(options)
+    with SweepProgress(segments=len(corpus.manifest), chars=corpus.manifest.proof.chars) as progress:
+        for result in stream_segments(
+            corpus, question, backend=backend, options=pipeline, store=store, on_window=progress.window
+        ):
+            progress.segment(result)
+            yield result
