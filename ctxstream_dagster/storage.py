@@ -138,7 +138,7 @@ def data_home(default: Path) -> Path | UPath:
 
 
 def cache_home() -> Path:
-    """The directory for state that belongs to no project: ``$XDG_CACHE_HOME/ctxstream``, else ``~/.cache/ctxstream``."""
+    """Where state is kept that belongs to no project: in ``XDG_CACHE_HOME``, else in ``~/.cache``."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ctxstream"
 
 

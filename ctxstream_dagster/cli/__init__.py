@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+from ctxstream_dagster import __version__
 from ctxstream_dagster.cli.ask import ask_command
-from ctxstream_dagster.cli.plan import plan_command
+#from ctxstream_dagster.cli.plan import plan_command
 from ctxstream_dagster.errors import CtxstreamError, UsageError
 
 EXIT_WITHHELD = 1
@@ -21,7 +23,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("plan")(plan_command)
+
+
+@app.callback()
+def _top(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+#app.command("plan")(plan_command)
 app.command("ask")(ask_command)
 
 
