@@ -1,0 +1,45 @@
+"""`answer`: the sentence that code built from the tally, kept as JSON beside it."""
+
+import json
+
+import dagster as dg
+
+from ctxstream_dagster.orchestration.boundary import failures
+from ctxstream_dagster.orchestration.orphans import claim_run
+from ctxstream_dagster.orchestration.results import tally_facts
+from ctxstream_dagster.orchestration.spec import SweepSpec
+from ctxstream_dagster.storage import read_table, write_bytes
+
+
+def build_answer(spec: SweepSpec) -> dg.AssetsDefinition:
+    """Return the asset that states the answer with its coverage."""
+
+    @dg.asset(
+        key=spec.key("answer"),
+        deps=[spec.key("tally")],
+        group_name=spec.name,
+        description=f"{spec.answer.value.capitalize()} of {spec.question.extract}",
+        kinds={"json"},
+        owners=list(spec.owners),
+        tags=dict(spec.tags),
+        automation_condition=dg.AutomationCondition.eager(),
+    )
+    def answer(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+        claim_run(context, spec.run_tags())
+        with failures():
+            facts = tally_facts(read_table(spec.store().tally))
+            stated = json.loads(facts["reduction"])
+            document = json.dumps({**stated, "sweep": spec.name, "plan": facts["plan"]}, indent=2, ensure_ascii=False)
+            write_bytes(spec.store().answer, (document + "\n").encode("utf-8"))
+        return dg.MaterializeResult(
+            metadata={
+                "answer": dg.MetadataValue.md(f"**{stated['answer']}**"),
+                "certain": stated["certain"],
+                "caveat": stated["caveat"] or "none",
+                "coverage": stated["coverage"]["sentence"],
+                "file": dg.MetadataValue.path(str(spec.store().answer)),
+            },
+            data_version=dg.DataVersion(facts["inputs"]),
+        )
+
+    return answer

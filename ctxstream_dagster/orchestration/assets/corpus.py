@@ -1,0 +1,117 @@
+"""`corpus`: plans the text that exists now, and makes its segments partitions. Calls no model."""
+
+import hashlib
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from ctxstream_dagster.extraction.budget import within_context
+from ctxstream_dagster.extraction.options import OllamaOptions
+from ctxstream_dagster.orchestration.boundary import failures
+from ctxstream_dagster.orchestration.lineage import SourceLinks, manifest_event
+from ctxstream_dagster.orchestration.orphans import claim_run
+from ctxstream_dagster.orchestration.partitions import Sync, sync_partitions
+from ctxstream_dagster.orchestration.resources import OllamaResource
+from ctxstream_dagster.orchestration.spec import SweepSpec
+from ctxstream_dagster.planning.corpus import PackedCorpus, pack
+
+_SHOWN = 50
+
+
+def build_corpus(spec: SweepSpec) -> dg.AssetsDefinition:
+    """Return the asset that plans the corpus and keeps the sweep's partitions equal to the plan."""
+
+    @dg.asset(
+        key=spec.key("corpus"),
+        group_name=spec.name,
+        description=f"The text of {', '.join(spec.corpus)}, planned.\n\n{spec.description}",
+        kinds={"python", "file"},
+        owners=list(spec.owners),
+        tags=dict(spec.tags),
+    )
+    def corpus(context: dg.AssetExecutionContext, ollama: OllamaResource) -> dg.MaterializeResult:
+        claim_run(context, spec.run_tags())
+        with failures():
+            planned = plan_corpus(spec, model=ollama.options(spec), scratch=context.run_id)
+            keys = [segment.key for segment in planned.manifest]
+            sync = sync_partitions(context.instance, spec.name, keys, own_run_id=context.run_id)
+            known = context.instance.get_materialized_partitions(spec.key("manifest"))
+            links = SourceLinks(spec.root)
+            fresh = [key for key in keys if key not in known]
+            for key in fresh:
+                context.log_event(manifest_event(spec, planned.read(key), links=links))
+        return dg.MaterializeResult(
+            metadata=_metadata(planned, sync=sync), data_version=dg.DataVersion(planned.directory.name)
+        )
+
+    return corpus
+
+
+def plan_corpus(spec: SweepSpec, *, model: OllamaOptions, scratch: str) -> PackedCorpus:
+    """Plan the corpus as it is now and put that plan in force; equal text and options give the same plan again.
+
+    Args:
+        spec: the sweep.
+        model: whose context every segment must fit.
+        scratch: a name of the caller's own for the plan until its id is known.
+    """
+    store = spec.store()
+    options = within_context(spec.planning, question=spec.question, options=model)
+    planned = pack(spec.corpus_paths(), directory=store.plan_directory(f"new-{scratch}"), options=options)
+    name = plan_id(planned)
+    target = store.plan_directory(name)
+    if not target.exists() and isinstance(planned.directory, Path) and isinstance(target, Path):
+        planned.directory.rename(target)
+    else:
+        _remove(planned)
+    if not target.exists():
+        # Object stores cannot rename a directory.
+        pack(spec.corpus_paths(), directory=target, options=options)
+    store.set_current_plan(name)
+    return PackedCorpus.open(target)
+
+
+def plan_id(planned: PackedCorpus) -> str:
+    """Hash what a plan says: text, cuts, files and what was left out."""
+    content = [
+        asdict(planned.options),
+        asdict(planned.manifest.proof),
+        [segment.key for segment in planned.manifest],
+        [asdict(file) for file in planned.files],
+        [asdict(path) for path in planned.skipped],
+    ]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _remove(planned: PackedCorpus) -> None:
+    if isinstance(planned.directory, Path):
+        shutil.rmtree(planned.directory)
+    else:
+        planned.directory.rmdir(recursive=True)
+
+
+def _metadata(planned: PackedCorpus, *, sync: Sync) -> dict[str, Any]:
+    files = "\n".join(f"| `{file.path}` | {file.bytes:,} | {file.encoding} |" for file in planned.files[:_SHOWN])
+    skipped = "\n".join(f"| `{path.path}` | {path.reason} | {path.detail} |" for path in planned.skipped[:_SHOWN])
+    metadata: dict[str, Any] = {
+        "segments": len(planned.manifest),
+        "added": len(sync.added),
+        "retired": len(sync.retired),
+        "bytes": sum(file.bytes for file in planned.files),
+        "chars": planned.manifest.proof.chars,
+        "files": dg.MetadataValue.md(
+            f"{len(planned.files)} files\n\n| file | bytes | encoding |\n|---|---|---|\n{files}"
+        ),
+        "skipped": dg.MetadataValue.md(
+            f"{len(planned.skipped)} skipped\n\n| path | reason | detail |\n|---|---|---|\n{skipped}"
+        ),
+        "proof": dg.MetadataValue.json(asdict(planned.manifest.proof)),
+        "plan": dg.MetadataValue.path(str(planned.directory)),
+    }
+    if sync.waiting:
+        metadata["waiting"] = f"{len(sync.waiting)} segments leave once {sync.busy} has finished."
+    return metadata

@@ -1,0 +1,163 @@
+"""`extraction`: asks the model about a batch of segments; every segment succeeds or fails for itself.
+
+The truth per segment (docs/decisions.md): the segment's file is written, then its event is yielded; what failed gets no
+event, and one `Failure` at the end, naming it, makes Dagster show exactly those partitions red. Dagster's own retries
+are off, because they would redo the whole batch; the client retries single calls.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
+
+import dagster as dg
+
+from ctxstream_dagster.extraction.ollama import OllamaBackend
+from ctxstream_dagster.extraction.records import SegmentResult
+from ctxstream_dagster.extraction.store import ReplyStore
+from ctxstream_dagster.extraction.stream import PipelineOptions, stream_segments
+from ctxstream_dagster.orchestration.automation import extraction_condition
+from ctxstream_dagster.orchestration.boundary import failures
+from ctxstream_dagster.orchestration.home import Project
+from ctxstream_dagster.orchestration.lineage import SourceLinks, extraction_event, latest_records
+from ctxstream_dagster.orchestration.orphans import claim_run
+from ctxstream_dagster.orchestration.partitions import segments_of
+from ctxstream_dagster.orchestration.resources import OllamaResource
+from ctxstream_dagster.orchestration.results import open_plan, stored_result
+from ctxstream_dagster.orchestration.spec import SweepSpec
+from ctxstream_dagster.planning.corpus import PackedCorpus
+from ctxstream_dagster.planning.units import SegmentText
+from ctxstream_dagster.reduction.records import place, result_to_table
+from ctxstream_dagster.storage import write_table
+
+POOL = "ollama"
+_NAMED = 20
+_LEFT = "left the plan; it goes once no run is live"
+
+
+class ExtractionConfig(dg.Config):
+    """How this run treats what is already there."""
+
+    refresh: bool = False
+    """Ask the model again, even where a result of this version is stored."""
+
+
+def build_extraction(spec: SweepSpec, *, version: str) -> dg.AssetsDefinition:
+    """Return the asset that extracts segments in batches.
+
+    Args:
+        spec: the sweep.
+        version: `extraction_version` of question, options and model: a change makes every segment stale.
+    """
+
+    @dg.asset(
+        key=spec.key("extraction"),
+        deps=[spec.key("manifest")],
+        partitions_def=segments_of(spec.name),
+        backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run=spec.batch_size),
+        pool=POOL,
+        code_version=version,
+        group_name=spec.name,
+        description=f"What the model found in each segment.\n\n{spec.question.extract}",
+        kinds={"llama", "parquet"},
+        owners=list(spec.owners),
+        tags=dict(spec.tags),
+        output_required=False,
+        automation_condition=extraction_condition(),
+    )
+    def extraction(
+        context: dg.AssetExecutionContext, config: ExtractionConfig, ollama: OllamaResource
+    ) -> Iterator[dg.AssetMaterialization]:
+        with failures():
+            claim_run(context, {**spec.run_tags(), "ctxstream/model": ollama.options(spec).model})
+            yield from extract_batch(context, spec=spec, ollama=ollama, refresh=config.refresh)
+
+    return extraction
+
+
+def extract_batch(
+    context: dg.AssetExecutionContext, *, spec: SweepSpec, ollama: OllamaResource, refresh: bool
+) -> Iterator[dg.AssetMaterialization]:
+    """Yield the event of every segment of the run's partitions as it becomes true.
+
+    Raises:
+        dg.Failure: at the end, naming the segments that failed.
+    """
+    plan = open_plan(spec)
+    version = ollama.version(spec)
+    # A segment that left the plan stays a partition while a run is live; there is no text to ask about.
+    keys = [key for key in context.partition_keys if key in plan.stored]
+    failed = {key: _LEFT for key in context.partition_keys if key not in plan.stored}
+    stored = {} if refresh else _stored(spec, keys, version=version)
+    backend = ollama.backend(spec)
+    if len(stored) < len(keys):
+        # Another build of the model under the same name makes stored results stale.
+        digest = backend.preflight().digest
+        stored = {key: result for key, result in stored.items() if result.model_digest == digest}
+    event = _events(context, spec=spec, plan=plan, version=version, num_ctx=backend.options.num_ctx, keys=keys)
+    for key, result in stored.items():
+        yield event(result, plan.read(key), reused=True)
+    unread = (plan.read(key) for key in keys if key not in stored)
+    with closing(_stream(unread, spec=spec, backend=backend, refresh=refresh)) as results:
+        for result in results:
+            write_table(spec.store().extraction(version, result.key), result_to_table(result))
+            if result.ok:
+                yield event(result, plan.read(result.key), reused=False)
+            else:
+                failed[result.key] = result.error
+                context.log.warning(f"{result.key}: {result.error}")
+    if failed:
+        raise _failure(failed, of=len(context.partition_keys))
+
+
+def _stored(spec: SweepSpec, keys: list[str], *, version: str) -> dict[str, SegmentResult]:
+    found = {key: stored_result(spec.store(), version=version, key=key) for key in keys}
+    return {key: result for key, result in found.items() if result is not None and result.ok}
+
+
+def _stream(
+    texts: Iterator[SegmentText], *, spec: SweepSpec, backend: OllamaBackend, refresh: bool
+) -> Generator[SegmentResult, None, None]:
+    yield from stream_segments(
+        texts,
+        spec.question,
+        backend=backend,
+        options=PipelineOptions(concurrency=spec.in_flight, refresh=refresh),
+        store=ReplyStore(Project(spec.root).reply_store),
+        ordered=False,
+    )
+
+
+def _events(
+    context: dg.AssetExecutionContext,
+    *,
+    spec: SweepSpec,
+    plan: PackedCorpus,
+    version: str,
+    num_ctx: int,
+    keys: list[str],
+) -> Callable[..., dg.AssetMaterialization]:
+    upstream = latest_records(context.instance, spec.key("manifest"), keys)
+    links = SourceLinks(spec.root)
+
+    def event(result: SegmentResult, text: SegmentText, *, reused: bool) -> dg.AssetMaterialization:
+        return extraction_event(
+            spec,
+            place(result, text),
+            text,
+            version=version,
+            num_ctx=num_ctx,
+            file=spec.store().extraction(version, result.key),
+            reused=reused,
+            upstream=upstream.get(result.key),
+            links=links,
+        )
+
+    return event
+
+
+def _failure(failed: Mapping[str, str], *, of: int) -> dg.Failure:
+    reasons = "; ".join(f"{key}: {reason}" for key, reason in list(failed.items())[:_NAMED])
+    return dg.Failure(
+        f"{len(failed)} of {of} segments failed. {reasons}. Finished segments are kept: run the failed ones again.",
+        metadata={"failed": dg.MetadataValue.json(dict(failed))},
+        allow_retries=False,
+    )

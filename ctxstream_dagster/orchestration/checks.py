@@ -1,0 +1,119 @@
+"""Asset checks of a tally: what would make its answer wrong blocks the answer, what weakens it warns."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+
+from ctxstream_dagster.errors import StorageError
+from ctxstream_dagster.orchestration.results import Inputs, read_inputs, tally_facts
+from ctxstream_dagster.orchestration.spec import SweepSpec
+from ctxstream_dagster.reduction.coverage import Coverage
+from ctxstream_dagster.storage import read_table
+
+_LINKED = 20
+
+
+def tally_check_specs(spec: SweepSpec) -> list[dg.AssetCheckSpec]:
+    """Return the checks that every tally run evaluates itself."""
+    tally = spec.key("tally")
+    return [
+        dg.AssetCheckSpec(
+            "coverage",
+            asset=tally,
+            blocking=True,
+            description="Enough segments were read, or the failed ones are named.",
+        ),
+        dg.AssetCheckSpec(
+            "truncation", asset=tally, blocking=True, description="No counted reply may come from a clipped prompt."
+        ),
+        dg.AssetCheckSpec(
+            "rejected_share",
+            asset=tally,
+            description="Few reply lines were no records; more could overturn the answer.",
+        ),
+    ]
+
+
+def check_tally(spec: SweepSpec, coverage: Coverage) -> Iterator[dg.AssetCheckResult]:
+    """Evaluate the checks of `tally_check_specs` on what was reduced."""
+    tally = spec.key("tally")
+    yield dg.AssetCheckResult(
+        asset_key=tally,
+        check_name="coverage",
+        passed=coverage.share >= spec.min_coverage,
+        description=coverage.sentence(),
+        metadata={"share": coverage.share, "min_coverage": spec.min_coverage, "failed": failed_links(spec, coverage)},
+    )
+    yield dg.AssetCheckResult(
+        asset_key=tally,
+        check_name="truncation",
+        passed=not coverage.truncated,
+        description=f"{coverage.truncated} segments may have been clipped."
+        if coverage.truncated
+        else "None was clipped.",
+        metadata={"segments": coverage.truncated},
+    )
+    lines = coverage.units_seen + coverage.rejected
+    share = coverage.rejected / lines if lines else 0.0
+    yield dg.AssetCheckResult(
+        asset_key=tally,
+        check_name="rejected_share",
+        passed=share <= spec.question.max_rejected,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"{coverage.rejected} reply lines were no records.",
+        metadata={"share": share, "max_rejected": spec.question.max_rejected},
+    )
+
+
+def failed_links(spec: SweepSpec, coverage: Coverage) -> dg.MarkdownMetadataValue:
+    """List failed segments with their reasons, each a link to its page."""
+    rows = [
+        f"- [{item.key}](/assets/{spec.name}/extraction?view=partitions&partition={item.key}): {item.reason[:300]}"
+        for item in coverage.failed[:_LINKED]
+    ]
+    more = len(coverage.failed) - _LINKED
+    return dg.MetadataValue.md("\n".join(rows) + (f"\n- and {more} more" if more > 0 else "") or "none")
+
+
+def build_plan_consistency(spec: SweepSpec) -> dg.AssetChecksDefinition:
+    """Return the check that a tally still speaks of the plan, the question and the extractions that are in force now.
+
+    It runs after every tally and, by itself, any time: Dagster does not track staleness through all partitions.
+    """
+
+    @dg.asset_check(
+        asset=spec.key("tally"),
+        name="plan_consistency",
+        blocking=True,
+        description="The tally is of the present plan, question and extractions.",
+        required_resource_keys={"ollama"},
+    )
+    def plan_consistency(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        store = spec.store()
+        try:
+            facts = tally_facts(read_table(store.tally))
+            inputs = read_inputs(spec, version=context.resources.ollama.version(spec))
+        except StorageError as error:
+            return dg.AssetCheckResult(passed=False, description=str(error))
+        reasons = _differences(facts, inputs)
+        return dg.AssetCheckResult(
+            passed=not reasons,
+            description=" ".join(reasons) or "The tally is current.",
+            metadata={"plan": Path(str(inputs.corpus.directory)).name, "version": inputs.version},
+        )
+
+    return plan_consistency
+
+
+def _differences(facts: dict[str, str], inputs: Inputs) -> list[str]:
+    reasons: list[str] = []
+    if facts["plan"] != inputs.plan_id:
+        reasons.append("The corpus was planned again since: materialize extraction and tally.")
+    if facts["version"] != inputs.version:
+        reasons.append("The question, the model or an option changed since: re-extract the stale segments.")
+    if not reasons and facts["inputs"] != inputs.fingerprint():
+        reasons.append("Segments were extracted again since: materialize the tally.")
+    if len(inputs.models()) > 1:
+        reasons.append(f"Different builds of the model answered: {', '.join(sorted(inputs.models()))}.")
+    return reasons

@@ -1,0 +1,230 @@
+"""What one segment's page tells: where the text is from, what was asked, what came back, and what it rests on.
+
+Dagster adds no version tags to events an asset writes itself, so they are written here; with them every partition's
+staleness is exact. Long values are cut and name the file that holds them whole: these rows live in Dagster's database.
+"""
+
+import hashlib
+import json
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from upath import UPath
+
+from ctxstream_dagster.extraction.records import SegmentResult
+from ctxstream_dagster.orchestration.spec import SweepSpec
+from ctxstream_dagster.planning.units import SegmentText
+
+DATA_VERSION = "dagster/data_version"
+CODE_VERSION = "dagster/code_version"
+_PREVIEW_CHARS = 400
+_REPLY_CHARS = 2_000
+_TABLE_ROWS = 25
+
+
+def version_tags(data_version: str) -> dict[str, str]:
+    """Return the tags of an event with a data version of its own."""
+    return {DATA_VERSION: data_version, "dagster/data_version_is_user_provided": "true"}
+
+
+def input_tags(upstream: dg.AssetKey, record: dg.EventLogRecord | None) -> dict[str, str]:
+    """Return the tags that say which upstream event, of which version, an event was made from."""
+    materialization = record.asset_materialization if record else None
+    if record is None or materialization is None:
+        return {}
+    name = upstream.to_user_string()
+    return {
+        f"dagster/input_data_version/{name}": (materialization.tags or {}).get(DATA_VERSION, ""),
+        f"dagster/input_event_pointer/{name}": str(record.storage_id),
+    }
+
+
+def latest_records(
+    instance: dg.DagsterInstance, asset: dg.AssetKey, keys: list[str]
+) -> Mapping[str, dg.EventLogRecord]:
+    """Return the newest materialization of each of `keys`, in one query for each 500."""
+    found: dict[str, dg.EventLogRecord] = {}
+    for start in range(0, len(keys), 500):
+        batch = keys[start : start + 500]
+        cursor: str | None = None
+        while True:
+            page = instance.fetch_materializations(
+                dg.AssetRecordsFilter(asset_key=asset, asset_partitions=batch), limit=1_000, cursor=cursor
+            )
+            for record in page.records:
+                found.setdefault(record.partition_key or "", record)
+            if not page.has_more:
+                break
+            cursor = page.cursor
+    return found
+
+
+def manifest_event(spec: SweepSpec, text: SegmentText, *, links: "SourceLinks") -> dg.AssetMaterialization:
+    """Return the event that makes a planned segment known; its data version is the hash in its key."""
+    segment = text.segment
+    return dg.AssetMaterialization(
+        spec.key("manifest"),
+        partition=segment.key,
+        metadata={
+            "source": dg.MetadataValue.md(source_lines(text, links=links)),
+            "preview": dg.MetadataValue.md(_fenced(text.core, limit=_PREVIEW_CHARS)),
+            "index": segment.index,
+            "chars": segment.length,
+            "overlap_chars": segment.overlap_prefix,
+            "units": len(text.units),
+        },
+        tags=version_tags(segment.key.rpartition("~")[2]),
+    )
+
+
+def extraction_event(
+    spec: SweepSpec,
+    result: SegmentResult,
+    text: SegmentText,
+    *,
+    version: str,
+    num_ctx: int,
+    file: Path | UPath,
+    reused: bool,
+    upstream: dg.EventLogRecord | None,
+    links: "SourceLinks",
+) -> dg.AssetMaterialization:
+    """Return the event of one extracted segment.
+
+    Args:
+        spec: the sweep.
+        result: what extraction found.
+        text: the segment in the plan in force.
+        version: `extraction_version` of question, options and model.
+        num_ctx: the context asked for, in tokens.
+        file: where the result is stored whole.
+        reused: True when the stored result was taken and no call was made.
+        upstream: the manifest's event of this segment.
+        links: turns a file and line into a web address.
+    """
+    model = re.sub(r"[^A-Za-z0-9_-]+", "_", result.model) or "unknown"
+    metadata: dict[str, Any] = {
+        "source": dg.MetadataValue.md(source_lines(text, links=links)),
+        "preview": dg.MetadataValue.md(_fenced(text.core, limit=_PREVIEW_CHARS)),
+        "question": dg.MetadataValue.md(_question(spec)),
+        "reply": dg.MetadataValue.md(_fenced(result.raw, limit=_REPLY_CHARS, whole=file)),
+        "records": _records_table(result),
+        "model": f"{result.model} {result.model_digest[:12]}".strip(),
+        "server": result.server_version,
+        "dagster/row_count": len(result.records),
+        "rejected": len(result.rejected),
+        "units": result.units,
+        "tokens": f"{result.prompt_tokens + result.output_tokens:,} in {result.calls} calls of num_ctx {num_ctx:,}",
+        "seconds": round(result.seconds, 3),
+        "queue_wait_s": round(result.queue_wait_s, 3),
+        "attempts": dg.MetadataValue.json(dict(result.attempts)),
+        "splits": result.splits,
+        "guard": result.guard,
+        "reused": reused,
+        "file": dg.MetadataValue.path(str(file)),
+        f"ollama.{model}.calls": result.calls,
+        f"ollama.{model}.prompt_tokens": result.prompt_tokens,
+        f"ollama.{model}.cached_tokens": result.cached_tokens,
+        f"ollama.{model}.output_tokens": result.output_tokens,
+    }
+    if result.rejected:
+        metadata["rejected_lines"] = dg.MetadataValue.json([asdict(line) for line in result.rejected[:_TABLE_ROWS]])
+    return dg.AssetMaterialization(
+        spec.key("extraction"),
+        partition=result.key,
+        metadata=metadata,
+        tags={
+            **version_tags(result_version(result)),
+            CODE_VERSION: version,
+            **input_tags(spec.key("manifest"), upstream),
+        },
+    )
+
+
+def result_version(result: SegmentResult) -> str:
+    """Hash what a segment contributes to the tally: its records and rejected lines, not how long they took."""
+    content = [
+        [(row.unit, row.key, str(row.value), row.occurrence) for row in result.records],
+        [asdict(line) for line in result.rejected],
+    ]
+    return hashlib.sha256(json.dumps(content, ensure_ascii=True).encode("ascii")).hexdigest()[:16]
+
+
+class SourceLinks:
+    """Web addresses of source lines, for files of a repository whose `origin` is on a web host; none for others."""
+
+    def __init__(self, root: Path) -> None:
+        self._base = ""
+        remote = _git(root, "remote", "get-url", "origin")
+        commit = _git(root, "rev-parse", "HEAD")
+        found = re.fullmatch(r"(?:https?://(?:[^@/]*@)?|(?:ssh://)?git@)([^/:]+)[/:](.+?)(?:\.git)?/?", remote)
+        if found and commit:
+            self._base = f"https://{found[1]}/{found[2]}/blob/{commit}"
+        self._top = Path(_git(root, "rev-parse", "--show-toplevel") or root)
+        self._root = root.resolve()
+
+    def link(self, path: str, *, first: int, last: int) -> str:
+        """Return ``path:first-last`` as Markdown, linked where the repository has a remote."""
+        file = (self._root / path).resolve()
+        shown = file.relative_to(self._root).as_posix() if file.is_relative_to(self._root) else path
+        words = f"{shown}:{first}-{last}"
+        if not self._base or not file.is_relative_to(self._top):
+            return f"`{words}`"
+        return f"[{words}]({self._base}/{file.relative_to(self._top).as_posix()}#L{first}-L{last})"
+
+
+def source_lines(text: SegmentText, *, links: SourceLinks) -> str:
+    """Name the files and lines a segment owns, at most five files, as Markdown."""
+    parts: list[str] = []
+    for span in text.spans[:5]:
+        start = span.start - text.segment.overlap_prefix
+        lines = text.core.count("\n", start, start + span.length)
+        parts.append(links.link(span.path, first=span.line, last=span.line + max(lines - 1, 0)))
+    more = len(text.spans) - 5
+    return ", ".join(parts) + (f" and {more} more files" if more > 0 else "")
+
+
+def _question(spec: SweepSpec) -> str:
+    labels = f"\n\nLabels: {', '.join(f'`{label}`' for label in spec.question.labels)}" if spec.question.labels else ""
+    return f"{spec.question.extract[:1_000]}\n\nMode: `{spec.question.mode}`{labels}"
+
+
+def _records_table(result: SegmentResult) -> dg.TableMetadataValue:
+    return dg.MetadataValue.table(
+        records=[
+            dg.TableRecord(
+                {"unit": row.unit, "key": row.key, "value": float(row.value), "line": row.line, "path": row.path}
+            )
+            for row in result.records[:_TABLE_ROWS]
+        ],
+        schema=dg.TableSchema(
+            columns=[
+                dg.TableColumn("unit", "int"),
+                dg.TableColumn("key", "string"),
+                dg.TableColumn("value", "float"),
+                dg.TableColumn("line", "int"),
+                dg.TableColumn("path", "string"),
+            ]
+        ),
+    )
+
+
+def _fenced(text: str, *, limit: int, whole: Path | UPath | None = None) -> str:
+    cut = text[:limit]
+    ticks = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", cut)), default=0))
+    note = f"\n\n… {len(text) - limit:,} more characters" if len(text) > limit else ""
+    where = f" in `{whole}`" if note and whole else ""
+    return f"{ticks}\n{cut}\n{ticks}{note}{where}"
+
+
+def _git(root: Path, *arguments: str) -> str:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,0 +1,123 @@
+"""Segment keys as Dagster partitions: validated by us, because Dagster validates nothing, and retired only in peace."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
+from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
+
+from ctxstream_dagster.errors import PlanError
+
+SWEEP_TAG = "ctxstream/sweep"
+KEY_PATTERN = re.compile(r"[a-z0-9][a-z0-9_~-]*(?:\.[a-z0-9_~-]+)*")
+MAX_KEY_CHARS = 120
+# SQLite refuses one statement with more variables than this many keys need.
+_ADD_CHUNK = 1_000
+_LIVE_BACKFILLS = [BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING, BulkActionStatus.FAILING]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sync:
+    """What `sync_partitions` changed.
+
+    Attributes:
+        added: keys that became partitions.
+        retired: keys that are partitions no longer; their events stay.
+        waiting: keys to retire once `busy` has finished.
+        busy: what is live, empty when nothing is.
+    """
+
+    added: tuple[str, ...]
+    retired: tuple[str, ...]
+    waiting: tuple[str, ...]
+    busy: str
+
+
+def segments_of(sweep: str) -> dg.DynamicPartitionsDefinition:
+    """Return the one partitions definition that manifest and extraction of a sweep share."""
+    return dg.DynamicPartitionsDefinition(name=partitions_name(sweep))
+
+
+def partitions_name(sweep: str) -> str:
+    """Return the name under which the instance keeps a sweep's partitions."""
+    return f"{sweep}_segments"
+
+
+def validate_keys(keys: Iterable[str]) -> None:
+    """Raise `PlanError` for a key that is no plain file name, or that occurs twice."""
+    seen: set[str] = set()
+    for key in keys:
+        if len(key) > MAX_KEY_CHARS or not KEY_PATTERN.fullmatch(key):
+            raise PlanError(f"{key[:60]!r} cannot be a segment key: only a-z, 0-9, '_', '.', '~' and '-' are allowed.")
+        if key in seen:
+            raise PlanError(f"The segment key {key!r} occurs twice in one plan.")
+        seen.add(key)
+
+
+def sync_partitions(
+    instance: dg.DagsterInstance, sweep: str, keys: Sequence[str], *, own_run_id: str | None = None
+) -> Sync:
+    """Make the sweep's partitions equal to `keys`, in plan order for the new ones.
+
+    Deleting a key under a live run or backfill breaks it, so keys that left the plan wait while one is live.
+
+    Args:
+        instance: the instance that holds the partitions.
+        sweep: name of the sweep.
+        keys: the segment keys of the plan in force.
+        own_run_id: the run that calls, which does not count as live.
+    """
+    validate_keys(keys)
+    name = partitions_name(sweep)
+    have = instance.get_dynamic_partitions(name)
+    known, wanted = set(have), set(keys)
+    added = [key for key in keys if key not in known]
+    for start in range(0, len(added), _ADD_CHUNK):
+        instance.add_dynamic_partitions(name, added[start : start + _ADD_CHUNK])
+    gone = [key for key in have if key not in wanted]
+    busy = live_work(instance, sweep, own_run_id=own_run_id) if gone else ""
+    if not busy:
+        for key in gone:
+            instance.delete_dynamic_partition(name, key)
+    return Sync(
+        added=tuple(added),
+        retired=() if busy else tuple(gone),
+        waiting=tuple(gone) if busy else (),
+        busy=busy,
+    )
+
+
+def live_work(instance: dg.DagsterInstance, sweep: str, *, own_run_id: str | None = None) -> str:
+    """Name a run or backfill of the sweep that has not finished, or return an empty string."""
+    for backfill in instance.get_backfills(BulkActionsFilter(statuses=_LIVE_BACKFILLS)):
+        if any(key.path[0] == sweep for key in backfill.asset_selection or ()):
+            return f"backfill {backfill.backfill_id}"
+    for run in instance.get_runs(dg.RunsFilter(statuses=list(NOT_FINISHED_STATUSES))):
+        if run.run_id != own_run_id and sweep_of_run(run) == sweep:
+            return f"run {run.run_id[:8]}"
+    return ""
+
+
+def sweep_of_run(run: dg.DagsterRun) -> str:
+    """Return the sweep a run belongs to: by its tag, else by the assets it selects; empty for any other run."""
+    if SWEEP_TAG in run.tags:
+        return run.tags[SWEEP_TAG]
+    # Runs launched by hand carry no tag; their assets' first key part is the sweep.
+    return next((key.path[0] for key in run.asset_selection or () if len(key.path) == 2), "")
+
+
+def contiguous_ranges(have: Sequence[str], wanted: Iterable[str], *, longest: int) -> list[list[str]]:
+    """Group `wanted` into neighbours in `have`, at most `longest` each: a Dagster run takes one such range."""
+    pending = set(wanted)
+    ranges: list[list[str]] = []
+    previous_taken = False
+    for key in have:
+        taken = key in pending
+        if taken and previous_taken and len(ranges[-1]) < longest:
+            ranges[-1].append(key)
+        elif taken:
+            ranges.append([key])
+        previous_taken = taken
+    return ranges

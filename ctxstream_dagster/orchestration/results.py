@@ -1,0 +1,104 @@
+"""What a tally is made from and what it says of itself: the extraction files of the plan and version in force."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from upath import UPath
+
+from ctxstream_dagster.errors import StorageError
+from ctxstream_dagster.extraction.records import SegmentResult
+from ctxstream_dagster.orchestration.home import Project
+from ctxstream_dagster.orchestration.lineage import result_version
+from ctxstream_dagster.orchestration.spec import SweepSpec
+from ctxstream_dagster.planning.corpus import PackedCorpus
+from ctxstream_dagster.reduction.records import table_to_result
+from ctxstream_dagster.storage import SweepStore, read_table
+
+_FACTS = b"ctxstream"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """The plan in force and what is extracted of it under one version.
+
+    Attributes:
+        corpus: the plan.
+        version: of question, options and model.
+        results: by segment key, failed ones included; a key without a file is missing.
+    """
+
+    corpus: PackedCorpus
+    version: str
+    results: Mapping[str, SegmentResult]
+
+    @property
+    def plan_id(self) -> str:
+        """The name of the plan's directory."""
+        return self.corpus.directory.name
+
+    def fingerprint(self) -> str:
+        """Hash which segments contribute what."""
+        content = [(key, result_version(result)) for key, result in sorted(self.results.items()) if result.ok]
+        return hashlib.sha256(json.dumps(content).encode("ascii")).hexdigest()[:16]
+
+    def models(self) -> set[str]:
+        """Name every model build that answered."""
+        return {f"{item.model} {item.model_digest[:12]}" for item in self.results.values() if item.ok and item.calls}
+
+
+def open_plan(spec: SweepSpec) -> PackedCorpus:
+    """Open the plan in force; raises `StorageError` before the first one."""
+    return PackedCorpus.open(_plan_directory(spec.store()))
+
+
+def planned_sweeps(project: Project) -> list[str]:
+    """Return the names of the project's sweeps that have a plan in force."""
+    folder = project.data_home / "sweeps"
+    names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    return [name for name in names if SweepStore(project.data_home, name).current_plan() is not None]
+
+
+def planned_keys(store: SweepStore) -> list[str]:
+    """Return the segment keys of the plan in force, in order; raises `StorageError` when there is none."""
+    return [segment.key for segment in PackedCorpus.open(_plan_directory(store)).manifest]
+
+
+def read_inputs(spec: SweepSpec, *, version: str) -> Inputs:
+    """Read every extraction file of the plan in force; raises `StorageError` without a plan or for a damaged file."""
+    corpus = open_plan(spec)
+    results = {
+        segment.key: stored
+        for segment in corpus.manifest
+        if (stored := stored_result(spec.store(), version=version, key=segment.key)) is not None
+    }
+    return Inputs(corpus=corpus, version=version, results=results)
+
+
+def stored_result(store: SweepStore, *, version: str, key: str) -> SegmentResult | None:
+    """Return what is stored of one segment, successful or failed; None when nothing is."""
+    path = store.extraction(version, key)
+    return table_to_result(read_table(path)) if path.exists() else None
+
+
+def with_facts(table: pa.Table, facts: Mapping[str, str]) -> pa.Table:
+    """Write into a table what it was made from, so that table and facts can never disagree."""
+    return table.replace_schema_metadata({_FACTS: json.dumps(dict(facts)).encode("utf-8")})
+
+
+def tally_facts(table: pa.Table) -> dict[str, str]:
+    """Return what `with_facts` wrote; raises `StorageError` for any other table."""
+    raw = (table.schema.metadata or {}).get(_FACTS)
+    if raw is None:
+        raise StorageError("The tally's file does not say what it was made from. Materialize the tally again.")
+    return dict(json.loads(raw))
+
+
+def _plan_directory(store: SweepStore) -> Path | UPath:
+    directory = store.current_plan()
+    if directory is None:
+        raise StorageError(f"The sweep {store.name} has no plan yet: materialize {store.name}/corpus first.")
+    return directory
