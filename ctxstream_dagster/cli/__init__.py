@@ -9,7 +9,9 @@ import typer
 
 from ctxstream_dagster import __version__
 from ctxstream_dagster.cli.ask import ask_command
-#from ctxstream_dagster.cli.plan import plan_command
+from ctxstream_dagster.cli.dev import dev_command
+from ctxstream_dagster.cli.plan import plan_command
+from ctxstream_dagster.cli.sweep import sweep_command
 from ctxstream_dagster.errors import CtxstreamError, UsageError
 
 EXIT_WITHHELD = 1
@@ -25,17 +27,25 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _top(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(__version__)
         raise typer.Exit
 
 
-#app.command("plan")(plan_command)
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("plan")(plan_command)
 app.command("ask")(ask_command)
+app.command("sweep")(sweep_command)
+app.command("dev")(dev_command)
 
 
 def main() -> None:

@@ -48,7 +48,7 @@ class Boundary(str, Enum):
 
 
 def ask_command(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, globs, or a directory of code.")],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Files, globs, or a directory of code.")],
     *,
     mode: Annotated[
         Mode, typer.Option(help="labels: a label for every unit; records: keys by unit; counts: the model counts.")
