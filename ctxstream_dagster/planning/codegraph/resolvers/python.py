@@ -1,0 +1,57 @@
+"""Python: relative dots from the file's own package, absolute names from the roots that packages hang under."""
+
+from __future__ import annotations
+
+import posixpath
+
+from ctxstream_dagster.planning.codegraph.imports import NAME_SEPARATOR
+from ctxstream_dagster.planning.codegraph.resolvers.index import FileIndex, joined
+
+
+class PythonResolver:
+    """``import a.b`` and ``from .a import b``, where ``from a import b`` is the module ``a.b`` if there is one."""
+
+    def __init__(self, index: FileIndex) -> None:
+        self._index = index
+        modules = sorted(path for path in index.files if path.endswith((".py", ".pyi")))
+        self._roots = sorted({self._root(path) for path in modules})
+
+    def find(self, path: str, form: str, target: str) -> list[str]:
+        module, _, name = target.partition(NAME_SEPARATOR)
+        dots = len(module) - len(module.lstrip("."))
+        if not dots:
+            return self._absolute(path, module, name)
+        directory = posixpath.dirname(path)
+        for _ in range(dots - 1):
+            directory = posixpath.dirname(directory)
+        return self._at(joined(directory, module[dots:].replace(".", "/")), name)
+
+    def is_local(self, form: str, target: str) -> bool:
+        return target.startswith(".")
+
+    def _root(self, path: str) -> str:
+        directory = posixpath.dirname(path)
+        while directory and joined(directory, "__init__.py") in self._index.files:
+            directory = posixpath.dirname(directory)
+        return directory
+
+    def _absolute(self, path: str, module: str, name: str) -> list[str]:
+        own = self._root(path)
+        likely = list(dict.fromkeys((own, "", "src")))
+        parts = module.split(".")
+        for root in (*likely, *(root for root in self._roots if root not in likely)):
+            top = joined(root, parts[0])
+            if root not in likely and not self._at(top, ""):
+                continue
+            for length in range(len(parts), 0, -1):
+                at = joined(root, *parts[:length])
+                if found := self._at(at, name if length == len(parts) else ""):
+                    return found
+        return []
+
+    def _at(self, base: str, name: str) -> list[str]:
+        candidates = [f"{base}.py", joined(base, "__init__.py"), f"{base}.pyi", joined(base, "__init__.pyi")]
+        if name and name != "*":
+            inside = joined(base, name)
+            candidates = [f"{inside}.py", joined(inside, "__init__.py"), f"{inside}.pyi", *candidates]
+        return self._index.first_of(candidates)
