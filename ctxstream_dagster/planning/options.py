@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
@@ -14,6 +15,9 @@ DEFAULT_OVERLAP_CHARS = 400
 DEFAULT_NEAREST_SLACK_CHARS = 4_000
 LONGEST_DELIM_CHARS = 1_000
 SMALLEST_TOKEN_BUDGET = 16
+
+_ESCAPE = re.compile(r"\\([nrt0\\]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})")
+_CONTROL = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +100,19 @@ class ManifestOptions:
                     f"{name!r} is no planning option{nearest_name(str(name), known)}. Known: {', '.join(known)}."
                 )
         return cls(**values)
+
+
+def written_delimiter(written: str) -> str:
+    r"""Return the delimiter that a person wrote where control characters cannot be typed.
+
+    ``\n``, ``\r``, ``\t``, ``\0``, ``\\``, ``\xNN`` and ``\uNNNN`` stand for one character; everything else for itself.
+    """
+    return _ESCAPE.sub(_unescaped, written)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    escape = match.group(1)
+    return _CONTROL.get(escape) or chr(int(escape[1:], 16))
 
 
 def _whole_number(name: str, value: object, *, least: int) -> None:

@@ -20,9 +20,6 @@ import string
 import numpy as np
 import numpy.typing as npt
 
-from ctxstream_dagster.errors import ConfigError
-from ctxstream_dagster.planning.options import SMALLEST_TOKEN_BUDGET
-
 _MILLI = 1_000
 _CLASS_BITS = 5
 
@@ -137,18 +134,12 @@ def fit(text: str, start: int, end: int, *, max_tokens: int) -> int:
 
 
 def budget_tokens(num_ctx: int, *, num_predict: int, overhead_tokens: int) -> int:
-    """Return `ManifestOptions.max_tokens` for a context of `num_ctx` tokens.
+    """Return the tokens left for text, for `ManifestOptions.max_tokens`; may be nothing, or less.
 
     `overhead_tokens` is the prompt's fixed part. Prompt and reply together stay within the context, so that no server
-    shifts it. Raises `ConfigError` when nothing useful is left.
+    has to shift it.
     """
-    budget = num_ctx - num_predict - overhead_tokens
-    if budget < SMALLEST_TOKEN_BUDGET:
-        raise ConfigError(
-            f"num_ctx is {num_ctx}; num_predict ({num_predict}) and the prompt around the text ({overhead_tokens} "
-            f"tokens) leave {max(budget, 0)} tokens for the text. Raise num_ctx or lower num_predict."
-        )
-    return budget
+    return num_ctx - num_predict - overhead_tokens
 
 
 def _utf8(text: str) -> bytes:
