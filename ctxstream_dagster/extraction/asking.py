@@ -76,6 +76,8 @@ class Asker:
         except (ContextOverflow, OutputLimit, BadReply) as error:
             if len(window.units) == 1 or window.depth >= self.max_split_depth:
                 return [self._accept_or_raise(error, window, ledger)]
+        except BackendError as error:
+            raise _final(error, window) from error
         ledger.splits += 1
         left, right = split(window)
         return [*await self.ask(left, ledger), *await self.ask(right, ledger)]
@@ -152,7 +154,7 @@ def _answered(window: Window, decoded: Decoded, text: str, *, request: str, cach
 
 
 def _final(error: BackendError, window: Window) -> BackendError:
-    """The error that ends the segment: where it happened, and what to do when splitting was no cure."""
+    """The error that ends the segment: where it happened, and what to do where neither retry nor split is a cure."""
     advice = ""
     if isinstance(error, ContextOverflow) and len(window.units) == 1:
         advice = " This record alone is too long: raise num_ctx, or choose a record_delim that cuts it."

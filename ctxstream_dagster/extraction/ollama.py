@@ -159,7 +159,12 @@ class OllamaBackend:
         headers = {"accept-encoding": "identity", "user-agent": "ctxstream"}
         if self.options.bearer:
             headers["authorization"] = f"Bearer {self.options.bearer}"
-        return {"headers": headers, "trust_env": self.options.trust_env and not is_loopback(self._url)}
+        return {
+            "headers": headers,
+            "trust_env": self.options.trust_env and not is_loopback(self._url),
+            # Certificates take 50 ms to load, and plain http has no use for them.
+            "verify": self._url.startswith("https://"),
+        }
 
 
 def complete(system_prompt: str, user_prompt: str, *, options: OllamaOptions | None = None) -> Completion:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import stamina
+import stamina.instrumentation
 
 from ctxstream_dagster.errors import BackendError, BadReply, ConfigError, RetriableError, ServerUnavailable, SlowServer
 
+_LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -40,6 +43,10 @@ class RetryOptions:
                 raise ConfigError(f"{name!r} is a number of seconds from 0, not {value!r}.")
 
 
+def _log_retry(details: stamina.instrumentation.RetryDetails) -> None:
+    _LOG.info("try %d failed, next in %.1f s: %s", details.retry_num, details.wait_for, details.caused_by)
+
+
 class Patience:
     """Retries calls to one server, and notices when that server is gone for good.
 
@@ -48,6 +55,8 @@ class Patience:
     """
 
     def __init__(self, options: RetryOptions) -> None:
+        # By default stamina prints every retry to standard output when structlog is there, in the middle of an answer.
+        stamina.instrumentation.set_on_retry_hooks((_log_retry,))
         self._options = options
         self._server_gone = False
 

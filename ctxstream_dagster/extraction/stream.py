@@ -18,6 +18,7 @@ from ctxstream_dagster.extraction.question import Question
 from ctxstream_dagster.extraction.records import SegmentResult
 from ctxstream_dagster.extraction.retry import Patience, RetryOptions
 from ctxstream_dagster.extraction.store import ReplyStore
+from ctxstream_dagster.extraction.windows import Window
 from ctxstream_dagster.planning.manifest import Segment
 from ctxstream_dagster.planning.units import SegmentText, Span, record_units
 
@@ -137,14 +138,14 @@ class _Job:
         self.position = position
         self.ledger = Ledger(segment, asked_units=asked_units)
         self.answered: list[Answered] = []
-        self.tasks: set[asyncio.Task[list[Answered]]] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
         self.issued = False
 
     def fail(self, error: BackendError) -> None:
         """Keep the first failure and end the segment's other calls: nothing partial is counted anyway."""
         if self.ledger.failure is None:
             self.ledger.failure = error
-            for task in self.tasks:
+            for task in self.tasks - {asyncio.current_task()}:
                 task.cancel()
 
 
@@ -162,7 +163,7 @@ class _Run:
         self._places = asyncio.Semaphore(4 * concurrency + 4)
         # Enough windows wait with their prompts ready that a free slot never does.
         self._gate = asyncio.Semaphore(2 * concurrency + 2)
-        self._tasks: set[asyncio.Task[list[Answered]]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
         self._loop = asyncio.new_event_loop()
         self._broken: asyncio.Future[None] = self._loop.create_future()
@@ -232,7 +233,7 @@ class _Run:
             if job.ledger.failure is not None:
                 self._gate.release()
                 break
-            task = self._loop.create_task(self._asker.ask(window, job.ledger))
+            task = self._loop.create_task(self._ask(window, job))
             job.tasks.add(task)
             self._tasks.add(task)
             task.add_done_callback(functools.partial(self._done, job))
@@ -240,18 +241,19 @@ class _Run:
         if not job.tasks:
             self._close(job)
 
-    def _done(self, job: _Job, task: asyncio.Task[list[Answered]]) -> None:
+    async def _ask(self, window: Window, job: _Job) -> None:
+        try:
+            job.answered += await self._asker.ask(window, job.ledger)
+        except BackendError as error:
+            # At once, so that no call of this segment takes the place that has just become free.
+            job.fail(error)
+
+    def _done(self, job: _Job, task: asyncio.Task[None]) -> None:
         self._gate.release()
         self._tasks.discard(task)
         job.tasks.discard(task)
-        if not task.cancelled():
-            error = task.exception()
-            if error is None:
-                job.answered += task.result()
-            elif isinstance(error, BackendError):
-                job.fail(error)
-            elif not self._broken.done():
-                self._broken.set_exception(error)
+        if not task.cancelled() and (error := task.exception()) is not None and not self._broken.done():
+            self._broken.set_exception(error)
         if job.issued and not job.tasks and not self._ending:
             self._close(job)
 
