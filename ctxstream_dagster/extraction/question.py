@@ -24,7 +24,12 @@ _UNITS_PER_WINDOW: Mapping[str, int] = {"counts": 0, "records": 20, "labels": 1}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A solved example shown before the text: the text of a unit (or window), and the reply that is right for it."""
+    """A solved example, shown before the text.
+
+    Attributes:
+        text: the text of a unit, or of a whole window.
+        reply: the reply that is right for it.
+    """
 
     text: str
     reply: str

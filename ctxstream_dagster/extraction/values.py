@@ -28,7 +28,7 @@ def read_value(text: str, *, count: bool) -> Decimal | RejectReason:
         count: whether it counts things; then it is whole and not negative.
 
     Returns:
-        A Decimal of at most 18 integer digits and 9 decimals, without an exponent; else ``bad-value`` or
+        A Decimal of at most 18 integer digits and 9 decimals; else ``bad-value`` or
         ``value-out-of-range``.
     """
     stripped = text.strip().strip("\"'`*").strip()
