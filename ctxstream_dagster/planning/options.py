@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from ctxstream_dagster.errors import ConfigError, nearest_name
 
 Boundary = Literal["nearest", "stable"]
+UnitKind = Literal["line", "symbol"]
 
 DEFAULT_OVERLAP_CHARS = 400
 DEFAULT_NEAREST_SLACK_CHARS = 4_000
@@ -36,6 +37,7 @@ class ManifestOptions:
         boundary: ``nearest`` cuts at the last record boundary within the slack; ``stable`` at the one whose
             preceding record has the smallest hash, so that plans re-align after an edit.
         max_tokens: most tokens a window may hold by `planning.tokens.estimate_upper`; 16 or more, None for no limit.
+        unit: what a codebase is labelled by: ``line`` (its records) or ``symbol``. Text files have no symbols.
     """
 
     segment_chars: int = 60_000
@@ -44,17 +46,14 @@ class ManifestOptions:
     record_delim: str = "\n"
     boundary: Boundary = "nearest"
     max_tokens: int | None = None
+    unit: UnitKind = "line"
 
     def __post_init__(self) -> None:
         _whole_number("segment_chars", self.segment_chars, least=1)
         _whole_number("overlap_chars", self.overlap_chars, least=0)
         _delimiter(self.record_delim)
-        if self.boundary not in get_args(Boundary):
-            known = get_args(Boundary)
-            raise ConfigError(
-                f"boundary is {self.boundary!r}; it must be one of {', '.join(known)}"
-                f"{nearest_name(str(self.boundary), known)}."
-            )
+        _one_of("boundary", self.boundary, known=get_args(Boundary))
+        _one_of("unit", self.unit, known=get_args(UnitKind))
         if self.overlap_chars >= self.segment_chars and self.overlap_chars != DEFAULT_OVERLAP_CHARS:
             raise ConfigError(
                 f"overlap_chars is {self.overlap_chars}; it must be smaller than segment_chars ({self.segment_chars})."
@@ -120,6 +119,13 @@ def _whole_number(name: str, value: object, *, least: int) -> None:
         raise ConfigError(f"{name} is {value!r}; it must be a whole number, {least} or more.")
     if value < least:
         raise ConfigError(f"{name} is {value}; it must be {least} or more.")
+
+
+def _one_of(name: str, value: object, *, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ConfigError(
+            f"{name} is {value!r}; it must be one of {', '.join(known)}{nearest_name(str(value), known)}."
+        )
 
 
 def _delimiter(value: object) -> None:

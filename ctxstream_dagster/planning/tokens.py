@@ -73,7 +73,7 @@ _COSTS: tuple[tuple[str, str, float, float], ...] = (
     ("space", "digit", 2.000, 0.300),
     ("any", "punct", 1.042, 0.450),
     ("punct", "punct", 0.702, 0.270),
-    ("rule", "rule", 0.080, 0.0),
+    ("rule", "rule", 0.180, 0.0),
     ("any", "lower", 0.500, 0.336),
     ("any", "upper", 0.500, 0.900),
     ("gap", "lower", 0.300, 0.593),
