@@ -14,7 +14,10 @@ def test_every_exported_name_exists_and_every_home_is_exported() -> None:
         assert getattr(ctxstream_dagster, name).__name__ == name
 
 
-@pytest.mark.parametrize("statement", ["import ctxstream_dagster", f"from ctxstream_dagster import {', '.join(ctxstream_dagster.__all__)}"])
+NAMES = ", ".join(ctxstream_dagster.__all__)
+
+
+@pytest.mark.parametrize("statement", ["import ctxstream_dagster", f"from ctxstream_dagster import {NAMES}"])
 def test_the_specification_s_names_load_no_dagster(statement: str) -> None:
     # An import contract does not see what a package's __init__ executes, so ask a fresh interpreter.
     code = f"{statement}; import sys; print([name for name in sys.modules if name.split('.')[0] == 'dagster'])"
