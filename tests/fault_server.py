@@ -61,6 +61,7 @@ class FaultServer:
         self.trained_ctx = 131_072
         self.effective_ctx: int | None = None
         self.obedient = False
+        self.load_s = 0.0
         self.find = by_pattern(STATUS)
         self.rules: list[Rule] = []
         self.stats = Stats()
@@ -219,6 +220,7 @@ class FaultServer:
 
         call = Call(request=body, reply="", writer=writer, pause=pause)
         if not messages:
+            await pause(self.load_s)
             await whole(call, final(call, reason="load", tokens=None))
             return True
         stats = self.stats

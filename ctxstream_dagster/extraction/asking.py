@@ -140,10 +140,13 @@ class Asker:
         return request_sha256(prompt, identity=self.identity, settings=self.settings)
 
     def _accept_or_raise(self, error: BackendError, window: Window, ledger: Ledger) -> Answered:
-        # One unit whose reply stays unusable is a rejected unit, not a failed segment, as long as they are few.
-        # Several units behind one bad reply could hide many records, and are never accepted.
-        if isinstance(error, _RejectedLines) and len(window.units) == 1 and ledger.lose_unit(question=self.question):
-            return _answered(window, error.decoded, error.completion.text, request=error.request)
+        if isinstance(error, _RejectedLines):
+            answer = _answered(window, error.decoded, error.completion.text, request=error.request)
+            # One unit whose reply stays unusable is a rejected unit, not a failed segment, as long as they are few.
+            # Several units behind one bad reply could hide many records, and are never accepted.
+            if len(window.units) == 1 and ledger.lose_unit(question=self.question):
+                return answer
+            ledger.refuse(answer)
         raise _final(error, window) from error
 
 

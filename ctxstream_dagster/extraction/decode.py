@@ -85,7 +85,7 @@ def decode(reply: str, window: Window, question: Question) -> Decoded:
         raise OutputLimit(f"The reply only repeats the instructions: {lines[0][:60]!r}.", kind="echo")
     read = _read_counts if question.mode == "counts" else _read_units
     records, rejected = read(facts, window, question)
-    if facts:
+    if records:
         rejected += [_reject(line, "none-beside-records") for line in nones]
     return Decoded(records=_with_occurrences(records), rejected=tuple(rejected), canary=canary)
 

@@ -36,6 +36,7 @@ class Ledger:
         self.splits = 0
         self.calls = 0
         self._lost_units = 0
+        self._refused: list[Answered] = []
         self._attempts: Counter[str] = Counter()
         self._guards: set[str] = set()
         self._tokens = Counter[str]()
@@ -61,12 +62,17 @@ class Ledger:
         self._lost_units += 1
         return self._lost_units <= question.max_rejected * self.asked_units
 
+    def refuse(self, answer: Answered) -> None:
+        """Keep a reply that fails the segment, and its rejected lines, for whoever wants to know why."""
+        self._refused.append(answer)
+
     def note(self, guard: str) -> None:
         """Add a verdict that is recorded but fails nothing."""
         self._guards.add(guard)
 
     def close(self, answered: list[Answered], *, question: Question, identity: ModelIdentity) -> SegmentResult:
         """Return the segment's result; the answers are sorted into the order of the units."""
+        answered = [*answered, *self._refused]
         answered.sort(key=lambda answer: answer.window.units[0].number)
         records = tuple(record for answer in answered for record in answer.decoded.records)
         rejected = tuple(line for answer in answered for line in answer.decoded.rejected)

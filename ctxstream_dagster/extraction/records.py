@@ -95,7 +95,8 @@ class SegmentResult:
         calls: model calls made, retries included; 0 when the reply store answered everything.
         attempts: failed attempts by kind.
         splits: how often a window was bisected.
-        seconds: wall-clock time of the segment; queue_wait_s and load_s as the server reports them.
+        seconds: wall-clock time of the segment.
+        queue_wait_s, load_s: time spent waiting and loading the model, in seconds, as the server reports it.
         model, model_digest, server_version: who answered.
     """
 

@@ -360,7 +360,12 @@ PIECES = [
     ",",
     "-",
     "e9",
-] + ["\r", "[", "<s>", "label", "beta"]
+    "\r",
+    "[",
+    "<s>",
+    "label",
+    "beta",
+]
 REPLIES = st.one_of(
     st.text(),
     st.binary().map(lambda data: data.decode("utf-8", "replace")),
