@@ -12,14 +12,8 @@ from upath import UPath
 from ctxstream_dagster.errors import CorpusError, StorageError
 from ctxstream_dagster.planning.discover import Source, discover
 from ctxstream_dagster.planning.manifest import Manifest, ManifestOptions
-from ctxstream_dagster.planning.plan_store import (
-    PlanWriter,
-    SegmentSource,
-    SourceFile,
-    StoredPlan,
-    StoredSegment,
-    read_plan,
-)
+from ctxstream_dagster.planning.plan_store import PlanWriter, read_plan
+from ctxstream_dagster.planning.planned import SegmentSource, SourceFile, StoredPlan, StoredSegment
 from ctxstream_dagster.planning.skipped import Skipped
 from ctxstream_dagster.planning.text_plan import TextPlan
 from ctxstream_dagster.planning.units import SegmentText, record_units

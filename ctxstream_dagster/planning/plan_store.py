@@ -12,150 +12,31 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO
 
 import pyarrow as pa
 from upath import UPath
 
-from ctxstream_dagster.errors import PlanError, StorageError
+from ctxstream_dagster.errors import ConfigError, PlanError, StorageError
 from ctxstream_dagster.planning.keys import KeyMaker
 from ctxstream_dagster.planning.manifest import CoverageProof, Manifest, ManifestOptions, Segment, check_tiling
+from ctxstream_dagster.planning.plan_tables import (
+    FILES_SCHEMA,
+    SEGMENTS_SCHEMA,
+    SKIPPED_SCHEMA,
+    segment_row,
+    stored_segment,
+)
+from ctxstream_dagster.planning.planned import PlannedSegment, SegmentSource, SourceFile, StoredPlan, StoredSegment
 from ctxstream_dagster.planning.skipped import Skipped
-from ctxstream_dagster.planning.units import Span, Unit
+
+__all__ = ["PlanWriter", "PlannedSegment", "SegmentSource", "SourceFile", "StoredPlan", "StoredSegment", "read_plan"]
 from ctxstream_dagster.storage import fsync_directory, read_bytes, read_table, write_bytes, write_table
 
 FORMAT = 1
-
-SPAN_TYPE = pa.struct([("path", pa.string()), ("start", pa.int64()), ("length", pa.int64()), ("line", pa.int64())])
-UNIT_TYPE = pa.struct(
-    [
-        ("number", pa.int64()),
-        ("offset", pa.int64()),
-        ("text", pa.string()),
-        ("path", pa.string()),
-        ("line", pa.int64()),
-        ("name", pa.string()),
-        ("head", pa.bool_()),
-    ]
-)
-SEGMENTS_SCHEMA = pa.schema(
-    [
-        ("index", pa.int64()),
-        ("key", pa.string()),
-        ("offset", pa.int64()),
-        ("length", pa.int64()),
-        ("overlap_prefix", pa.int64()),
-        ("carried", pa.int64()),
-        ("byte_offset", pa.int64()),
-        ("byte_length", pa.int64()),
-        ("carried_line", pa.int64()),
-        ("open_end", pa.bool_()),
-        ("spans", pa.list_(SPAN_TYPE)),
-        ("units", pa.list_(UNIT_TYPE)),
-    ]
-)
-FILES_SCHEMA = pa.schema(
-    [
-        ("path", pa.string()),
-        ("bytes", pa.int64()),
-        ("chars", pa.int64()),
-        ("offset", pa.int64()),
-        ("encoding", pa.string()),
-    ]
-)
-SKIPPED_SCHEMA = pa.schema([("path", pa.string()), ("reason", pa.string()), ("detail", pa.string())])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFile:
-    """One file of the corpus and where it lies in the packed text.
-
-    Attributes:
-        path: as reported to people, forward slashes.
-        bytes: size on disk.
-        chars: characters in the packed text, without the delimiter added when the file does not end with one.
-        offset: where its text starts in the packed text, in characters.
-        encoding: ``utf-8``, ``utf-8-sig``, ``utf-16-le``, ``utf-16-be`` or ``cp1252``.
-    """
-
-    path: str
-    bytes: int
-    chars: int
-    offset: int
-    encoding: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedSegment:
-    """One window as a planner hands it over.
-
-    Attributes:
-        name: path of the file that the key's readable half is made of.
-        overlap: text shown in front; the end of what was handed over before.
-        core: the text this segment owns. The cores, joined, are the packed text.
-        spans: which file each stretch of the core comes from; the rest of the core (headers) is no source text.
-        carried: characters of the core's first record that lie in earlier segments.
-        carried_line: the line of the file where that record starts.
-        open_end: True when the core's last record goes on in the next segment.
-        units: the units, for planners that know them (symbols); None: records by the delimiter, found on reading.
-    """
-
-    name: str
-    overlap: str
-    core: str
-    spans: tuple[Span, ...]
-    carried: int = 0
-    carried_line: int = 1
-    open_end: bool = False
-    units: tuple[Unit, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredSegment:
-    """Where one segment lies in ``packed.txt``, and what its units are made from."""
-
-    segment: Segment
-    byte_offset: int
-    byte_length: int
-    spans: tuple[Span, ...]
-    carried_line: int
-    open_end: bool
-    units: tuple[Unit, ...] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredPlan:
-    """A whole plan, without its text."""
-
-    manifest: Manifest
-    options: ManifestOptions
-    files: tuple[SourceFile, ...]
-    skipped: tuple[Skipped, ...]
-    stored: tuple[StoredSegment, ...] = field(repr=False)
-
-
-class SegmentSource(Protocol):
-    """Whoever plans a part of the corpus. Iterate it once and to the end, then read the rest.
-
-    Attributes:
-        files: in packed order, offsets in characters from the start of this source's own text.
-        skipped: what it left out.
-        chars: characters of text handed over, by its own count.
-        cut_records: records or symbols longer than a segment, which had to be cut.
-    """
-
-    @property
-    def files(self) -> Sequence[SourceFile]: ...
-    @property
-    def skipped(self) -> Sequence[Skipped]: ...
-    @property
-    def chars(self) -> int: ...
-    @property
-    def cut_records(self) -> int: ...
-    def __iter__(self) -> Iterator[PlannedSegment]: ...
 
 
 class PlanWriter:
@@ -267,7 +148,7 @@ class PlanWriter:
             self._packed.close()
         except OSError as error:
             raise _not_written(self._directory, error) from error
-        rows = [_segment_row(stored) for stored in plan.stored]
+        rows = [segment_row(stored) for stored in plan.stored]
         write_table(self._staging / "segments.parquet", pa.Table.from_pylist(rows, schema=SEGMENTS_SCHEMA))
         for name, values, schema in (("files", plan.files, FILES_SCHEMA), ("skipped", plan.skipped, SKIPPED_SCHEMA)):
             table = pa.Table.from_pylist([asdict(value) for value in values], schema=schema)
@@ -290,52 +171,26 @@ class PlanWriter:
 
 def read_plan(directory: Path | UPath) -> StoredPlan:
     """Read what `PlanWriter` wrote, without the text; raises `StorageError` when it is not whole."""
-    summary = json.loads(read_bytes(directory / "plan.json"))
-    if summary.get("format") != FORMAT:
-        raise StorageError(
-            f"{directory} holds a plan of format {summary.get('format')!r}, this version reads {FORMAT}. "
-            "Plan the corpus again."
-        )
-    stored = tuple(_stored_segment(row) for row in read_table(directory / "segments.parquet").to_pylist())
-    proof = CoverageProof(**summary["proof"])
-    segments = tuple(entry.segment for entry in stored)
+    data = read_bytes(directory / "plan.json")
     try:
+        summary = json.loads(data)
+        if summary["format"] != FORMAT:
+            raise ValueError(f"its format is {summary['format']}, this version reads {FORMAT}")
+        proof = CoverageProof(**summary["proof"])
+        stored = tuple(stored_segment(row) for row in read_table(directory / "segments.parquet").to_pylist())
+        segments = tuple(entry.segment for entry in stored)
         check_tiling(segments, chars=proof.chars)
-        whole = (directory / "packed.txt").stat().st_size == summary["totals"]["packed_bytes"]
-    except (PlanError, OSError) as error:
+        if (directory / "packed.txt").stat().st_size != summary["totals"]["packed_bytes"]:
+            raise ValueError("packed.txt has not the size that was written")
+        options = ManifestOptions.from_mapping(summary["options"])
+    except (OSError, ValueError, LookupError, TypeError, ConfigError, PlanError) as error:
         raise StorageError(f"The plan in {directory} is not whole ({error}). Plan the corpus again.") from error
-    if not whole:
-        raise StorageError(f"{directory / 'packed.txt'} has not the size that was written. Plan the corpus again.")
     return StoredPlan(
         manifest=Manifest(segments=segments, proof=proof),
-        options=ManifestOptions.from_mapping(summary["options"]),
+        options=options,
         files=tuple(SourceFile(**row) for row in read_table(directory / "files.parquet").to_pylist()),
         skipped=tuple(Skipped(**row) for row in read_table(directory / "skipped.parquet").to_pylist()),
         stored=stored,
-    )
-
-
-def _segment_row(stored: StoredSegment) -> dict[str, Any]:
-    return {
-        **asdict(stored.segment),
-        "byte_offset": stored.byte_offset,
-        "byte_length": stored.byte_length,
-        "carried_line": stored.carried_line,
-        "open_end": stored.open_end,
-        "spans": [asdict(span) for span in stored.spans],
-        "units": None if stored.units is None else [asdict(unit) for unit in stored.units],
-    }
-
-
-def _stored_segment(row: dict[str, Any]) -> StoredSegment:
-    spans = tuple(Span(**span) for span in row.pop("spans"))
-    units = row.pop("units")
-    rest = {name: row.pop(name) for name in ("byte_offset", "byte_length", "carried_line", "open_end")}
-    return StoredSegment(
-        segment=Segment(**row),
-        spans=spans,
-        units=None if units is None else tuple(Unit(**unit) for unit in units),
-        **rest,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ctxstream_dagster.planning.cutter import Cut, Cutter
 from ctxstream_dagster.planning.discover import Source
 from ctxstream_dagster.planning.options import ManifestOptions
-from ctxstream_dagster.planning.plan_store import PlannedSegment, SourceFile
+from ctxstream_dagster.planning.planned import PlannedSegment, SourceFile
 from ctxstream_dagster.planning.skipped import Skipped
 from ctxstream_dagster.planning.textio import TextFile, Unreadable, open_text
 from ctxstream_dagster.planning.units import Span

@@ -14,6 +14,7 @@ Broken UTF-16 (half a surrogate pair, an odd last byte) becomes U+FFFD.
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -109,22 +110,11 @@ def open_text(path: Path) -> TextFile | Unreadable:
 
 def decode_bytes(data: bytes) -> tuple[str, str] | Unreadable:
     """Return (text, encoding) of a whole file's bytes by the same rule as `open_text`, or why it is no text."""
-    head = data[:4]
-    if head in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
-        return Unreadable(reason="binary", detail="UTF-32; convert it to UTF-8 to include it")
-    for mark, encoding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
-        if head.startswith(mark):
-            text = data[2:].decode(encoding, "replace")
-            if "\0" in text:
-                return Unreadable(reason="binary", detail="starts like UTF-16 but holds NUL characters")
-            return text, encoding
-    if b"\0" in data:
-        return Unreadable(reason="binary", detail=_nul_detail(head))
-    is_marked = head.startswith(codecs.BOM_UTF8)
-    try:
-        return data[3 if is_marked else 0 :].decode("utf-8"), "utf-8-sig" if is_marked else "utf-8"
-    except UnicodeDecodeError:
-        return codecs.charmap_decode(data, "strict", _CP1252)[0], "cp1252"
+    verdict = _verdict(io.BytesIO(data), size=len(data))
+    if isinstance(verdict, Unreadable):
+        return verdict
+    encoding, mark = verdict
+    return _decoder(encoding)(data[mark:], True), encoding
 
 
 def encode_text(text: str, encoding: str) -> bytes:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ctxstream_dagster.errors import CorpusError
 from ctxstream_dagster.planning import textio
-from ctxstream_dagster.planning.textio import BLOCK_BYTES, TextFile, Unreadable, open_text
+from ctxstream_dagster.planning.textio import BLOCK_BYTES, TextFile, Unreadable, decode_bytes, open_text
 
 
 def read(path: Path) -> tuple[str, str]:
@@ -44,6 +44,7 @@ def test_encodings(tmp_path: Path, data: bytes, encoding: str, text: str) -> Non
     path = tmp_path / "file.txt"
     path.write_bytes(data)
     assert read(path) == (encoding, text)
+    assert decode_bytes(data) == (text, encoding)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,7 @@ def test_binary_files_say_what_they_are(tmp_path: Path, data: bytes, detail: str
     verdict = open_text(path)
     assert isinstance(verdict, Unreadable)
     assert verdict.reason == "binary"
+    assert decode_bytes(data) == verdict
     assert detail in verdict.detail
 
 
