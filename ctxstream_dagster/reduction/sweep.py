@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -12,7 +12,7 @@ import pyarrow as pa
 from ctxstream_dagster.extraction.records import SegmentResult
 from ctxstream_dagster.planning.corpus import PackedCorpus
 from ctxstream_dagster.reduction.answer import Answer, Statement, construct
-from ctxstream_dagster.reduction.coverage import Coverage, coverage
+from ctxstream_dagster.reduction.coverage import Coverage, FailedSegment, coverage
 from ctxstream_dagster.reduction.records import deduplicate, place, records_table
 from ctxstream_dagster.reduction.tally import Tally, tally_records, tally_table
 
@@ -80,7 +80,10 @@ def reduction_json(reduction: Reduction) -> dict[str, Any]:
         "answer": str(reduction.statement),
         "certain": reduction.statement.certain,
         "caveat": reduction.statement.caveat,
+        "how": reduction.statement.how.value,
         "keys": list(reduction.statement.keys),
+        "value": json_number(reduction.statement.value),
+        "margin": None if reduction.statement.margin is None else json_number(reduction.statement.margin),
         "tally": [{"key": key, "value": json_number(value)} for key, value in reduction.tally.sorted],
         "total": json_number(reduction.tally.total),
         "coverage": {
@@ -97,6 +100,41 @@ def reduction_json(reduction: Reduction) -> dict[str, Any]:
         "rejected": covered.rejected,
         "segments": {"ok": covered.segments_ok, "failed": len(covered.failed)},
     }
+
+
+def stored_reduction(document: Mapping[str, Any], *, records: pa.Table, tally_table: pa.Table) -> Reduction:
+    """Return the reduction whose tables and `reduction_json` were stored; raises `KeyError` for any other document."""
+    covered, margin = document["coverage"], document["margin"]
+    return Reduction(
+        records=records,
+        tally_table=tally_table,
+        tally=Tally(
+            sorted=tuple((row["key"], Decimal(str(row["value"]))) for row in document["tally"]),
+            total=Decimal(str(document["total"])),
+            parsed_records=len(records),
+            unparsed_lines=document["rejected"],
+            duplicates=covered["duplicates"],
+        ),
+        coverage=Coverage(
+            segments=document["segments"]["ok"] + document["segments"]["failed"],
+            failed=tuple(FailedSegment(**failed) for failed in covered["failed"]),
+            units_seen=covered["units"],
+            rejected=document["rejected"],
+            truncated=covered["truncated"],
+            files=covered["files"],
+            files_skipped=covered["files_skipped"],
+            cut_records=covered["cut_records"],
+        ),
+        statement=Statement(
+            how=Answer(document["how"]),
+            text=document["answer"],
+            keys=tuple(document["keys"]),
+            value=Decimal(str(document["value"])),
+            margin=None if margin is None else Decimal(str(margin)),
+            certain=document["certain"],
+            caveat=document["caveat"],
+        ),
+    )
 
 
 def json_number(value: Decimal) -> int | float | str:

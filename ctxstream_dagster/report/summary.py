@@ -1,0 +1,195 @@
+"""What the UI shows of a sweep as Markdown, the answer first; plain functions of values, so every front end can."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+
+from ctxstream_dagster.planning.corpus import PackedCorpus
+from ctxstream_dagster.planning.plan_store import StoredSegment
+from ctxstream_dagster.planning.tokens import estimate_upper
+from ctxstream_dagster.reduction.answer import Answer, Statement, number
+from ctxstream_dagster.reduction.coverage import Coverage
+from ctxstream_dagster.reduction.sweep import Reduction
+from ctxstream_dagster.reduction.tally import Tally
+from ctxstream_dagster.report.charts import bar_chart, bars, chart_data_url
+from ctxstream_dagster.report.escaping import markdown_text, relative_path, visible
+
+_CELL_CHARS = 120
+_REASON_CHARS = 300
+_SAMPLED_SEGMENTS = 64
+
+
+def answer_markdown(
+    reduction: Reduction,
+    *,
+    segment_url: Callable[[str], str] | None = None,
+    withheld: str = "",
+    chart: bool = True,
+    linked: int = 20,
+) -> str:
+    """Return answer, certainty, chart, table and coverage of a sweep as Markdown, in the order a reader asks.
+
+    Args:
+        reduction: what code concluded (`reduction.sweep.reduce_sweep`, or `stored_reduction` of a stored one).
+        segment_url: gives the address of a segment's page by its key; None for no links.
+        withheld: why there is no answer; then it stands in the answer's place.
+        chart: whether the bar chart goes in, as a ``data:`` image of 4 to 20 KB.
+        linked: failed segments that are listed by name.
+    """
+    parts = [_headline(reduction.statement, withheld=withheld), certainty_sentence(reduction, withheld=withheld)]
+    if chart and reduction.tally.sorted:
+        svg = bar_chart(reduction.tally, reduction.statement)
+        parts.append(f"![Bar chart of the tally; the table below says the same]({chart_data_url(svg)})")
+    parts += [tally_markdown(reduction), coverage_markdown(reduction.coverage, segment_url=segment_url, linked=linked)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def certainty_sentence(reduction: Reduction, *, withheld: str = "") -> str:
+    """Say how sure the answer is, and how far it is from another one."""
+    statement = reduction.statement
+    if withheld:
+        return "What follows is what was counted so far; it is no answer yet."
+    if not statement.certain:
+        return f"Not certain: {statement.caveat}."
+    sure = "Nothing unread or rejected could change it."
+    if statement.margin is None or statement.how not in (Answer.LEAST, Answer.MOST):
+        return sure
+    return f"{sure} The next value is {number(statement.margin)} away{_of_total(statement.margin, reduction.tally)}."
+
+
+def tally_markdown(reduction: Reduction) -> str:
+    """Return the table of keys, values, shares and records; of more than 31 keys the first and last 15."""
+    records = dict(
+        zip(reduction.tally_table["key"].to_pylist(), reduction.tally_table["records"].to_pylist(), strict=True)
+    )
+    rows = bars(reduction.tally, reduction.statement)
+    if not rows:
+        return ""
+    lines = ["| key | value | share | records |", "|---|--:|--:|--:|"]
+    for row in rows:
+        if row.value is None:
+            lines.append(f"| {markdown_text(row.label)} | {markdown_text(row.note)} | | |")
+            continue
+        key = markdown_text(row.label, limit=_CELL_CHARS)
+        share = _share(row.value, reduction.tally)
+        bold = "**" if row.answered else ""
+        lines.append(
+            f"| {bold}{key}{bold} | {bold}{number(row.value)}{bold} | {share} | {records.get(row.label, 0):,} |"
+        )
+    return "\n".join(lines)
+
+
+def coverage_markdown(coverage: Coverage, *, segment_url: Callable[[str], str] | None = None, linked: int = 20) -> str:
+    """Return the coverage sentence and every failed segment with its reason, up to `linked` of them."""
+    lines = [f"**Coverage {coverage.share:.1%}.** {markdown_text(coverage.sentence())}"]
+    if coverage.failed:
+        lines.append("")
+    for failed in coverage.failed[:linked]:
+        key = markdown_text(failed.key)
+        name = f"[{key}]({segment_url(failed.key)})" if segment_url else key
+        lines.append(f"- {name}: {markdown_text(failed.reason, limit=_REASON_CHARS)}")
+    if len(coverage.failed) > linked:
+        lines.append(f"- and {len(coverage.failed) - linked:,} more")
+    return "\n".join(lines)
+
+
+def manifest_markdown(corpus: PackedCorpus, *, root: str = "", rows: int = 25) -> str:
+    """Return the plan at a glance: segments by file, how full they are, tokens, and what was left out and why.
+
+    Reads at most 64 segments' text, evenly spread, to estimate tokens. Raises `StorageError`.
+
+    Args:
+        corpus: the plan.
+        root: a directory; paths below it are shown relative to it.
+        rows: files and skipped paths that are listed.
+    """
+    stored = list(corpus.stored.values())
+    proof, options = corpus.manifest.proof, corpus.options
+    fills = [entry.segment.length / options.segment_chars for entry in stored]
+    head = (
+        f"**{_count(len(stored), 'segment')}** tile {_count(proof.chars, 'character')} of "
+        f"{_count(len(corpus.files), 'file')} exactly, "
+        f"each character owned once. A segment holds {_range([entry.segment.length for entry in stored])} characters, "
+        f"{statistics.median(fills):.0%} of its limit in the middle ({_range(fills, spec='.0%')})."
+    )
+    parts = [head, _tokens(corpus, stored), _by_file(corpus, stored, root=root, rows=rows)]
+    if proof.cut_records:
+        parts.append(f"{proof.cut_records:,} records are longer than a segment and were cut.")
+    parts.append(_skipped(corpus, root=root, rows=rows))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _headline(statement: Statement, *, withheld: str) -> str:
+    if withheld:
+        return f"### No answer: {markdown_text(withheld, limit=600)}"
+    return f"### {markdown_text(statement.text, limit=600)}"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _share(value: Decimal, tally: Tally) -> str:
+    if tally.total <= 0 or tally.sorted[0][1] < 0:
+        return ""
+    return f"{float(value / tally.total):.1%}"
+
+
+def _of_total(value: Decimal, tally: Tally) -> str:
+    share = _share(value, tally)
+    return f", {share} of the total" if share else ""
+
+
+def _range(values: Sequence[float], *, spec: str = ",") -> str:
+    least, most = format(min(values), spec), format(max(values), spec)
+    return least if least == most else f"{least} to {most}"
+
+
+def _tokens(corpus: PackedCorpus, stored: Sequence[StoredSegment]) -> str:
+    step = max(1, len(stored) // _SAMPLED_SEGMENTS)
+    sample = [corpus.read(entry.segment.key) for entry in stored[::step][:_SAMPLED_SEGMENTS]]
+    tokens = [estimate_upper(text.overlap + text.core) for text in sample]
+    chars = sum(text.segment.length for text in sample)
+    whole = sum(tokens) / chars * corpus.manifest.proof.chars
+    return (
+        f"At most about {whole:,.0f} tokens in all, {_range(tokens)} a segment "
+        f"(upper estimate{f', from {len(sample)} segments' if len(sample) < len(stored) else ''})."
+    )
+
+
+def _by_file(corpus: PackedCorpus, stored: Sequence[StoredSegment], *, root: str, rows: int) -> str:
+    segments = Counter(path for entry in stored for path in {span.path for span in entry.spans})
+    fills: dict[str, list[float]] = defaultdict(list)
+    for entry in stored:
+        for path in {span.path for span in entry.spans}:
+            fills[path].append(entry.segment.length / corpus.options.segment_chars)
+    files = sorted(corpus.files, key=lambda file: (-segments[file.path], file.path))
+    lines = ["| file | segments | fill | characters | bytes | encoding |", "|---|--:|--:|--:|--:|---|"]
+    for file in files[:rows]:
+        fill = f"{statistics.mean(fills[file.path]):.0%}" if fills[file.path] else ""
+        path = markdown_text(relative_path(file.path, root=root), limit=_CELL_CHARS)
+        lines.append(
+            f"| {path} | {segments[file.path]:,} | {fill} | {file.chars:,} | {file.bytes:,} | {file.encoding} |"
+        )
+    more = f"\n\nand {len(files) - rows:,} more files." if len(files) > rows else ""
+    return "\n".join(lines) + more
+
+
+def _skipped(corpus: PackedCorpus, *, root: str, rows: int) -> str:
+    if not corpus.skipped:
+        return "Nothing was skipped."
+    reasons = Counter(entry.reason for entry in corpus.skipped)
+    counts = ", ".join(f"{count:,} {visible(reason)}" for reason, count in sorted(reasons.items()))
+    lines = [f"**{_count(len(corpus.skipped), 'path')} skipped:** {markdown_text(counts)}.", ""]
+    lines += ["| path | reason | detail |", "|---|---|---|"]
+    lines += [
+        f"| {markdown_text(relative_path(entry.path, root=root), limit=_CELL_CHARS)} | {markdown_text(entry.reason)} "
+        f"| {markdown_text(entry.detail, limit=_REASON_CHARS)} |"
+        for entry in corpus.skipped[:rows]
+    ]
+    if len(corpus.skipped) > rows:
+        lines += ["", f"and {len(corpus.skipped) - rows:,} more."]
+    return "\n".join(lines)
