@@ -79,7 +79,7 @@ class PackedCorpus:
 def pack(
     paths: Sequence[str | Path], *, directory: Path | UPath, options: ManifestOptions | None = None
 ) -> PackedCorpus:
-    """Decode, pack and plan the files, globs (and later directories) of `paths` into `directory`, whole or not at all.
+    """Decode, pack and plan the files, globs and directories of `paths` into `directory`, whole or not at all.
 
     Files come in argument order, a glob's sorted, each once. The packed text is their text joined; where one does not
     end with the delimiter and another follows, the delimiter is added. A plan that stood in `directory` is replaced.
@@ -108,9 +108,15 @@ def _segment_sources(sources: Sequence[Source], options: ManifestOptions) -> Ite
     """Yield who plans what: neighbouring files together, each directory as a codebase of its own."""
     for is_directory, group in itertools.groupby(sources, key=lambda source: source.is_directory):
         neighbours = list(group)
-        if is_directory:
-            raise CorpusError(f"{neighbours[0].name} is a directory: directories come through planning.codebase.")
-        yield TextPlan(neighbours, options)
+        if not is_directory:
+            yield TextPlan(neighbours, options)
+            continue
+        # Parsers and the graph library load only where there is code to read.
+        from ctxstream_dagster.planning.codebase import scan_for_plan
+
+        for source in neighbours:
+            # Alone, a codebase's paths are relative to it; beside others they say which one they are of.
+            yield scan_for_plan(source.path, options, prefix="" if len(sources) == 1 else f"{source.name.rstrip('/')}/")
 
 
 def _corpus(directory: Path | UPath, plan: StoredPlan) -> PackedCorpus:

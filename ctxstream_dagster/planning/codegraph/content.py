@@ -32,7 +32,7 @@ class Content:
 
 
 def source_text(name: str, data: bytes) -> tuple[str, str, str | None] | Unreadable:
-    """Return (text, encoding, language) of a file; a language is given for a notebook only, whose text is its cells'."""
+    """Return (text, encoding, language) of a file; a language for a notebook only, whose text is its cells'."""
     decoded = decode_bytes(data)
     if isinstance(decoded, Unreadable):
         return decoded

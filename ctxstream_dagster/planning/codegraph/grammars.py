@@ -1,4 +1,4 @@
-"""Where parsers come from: a language's official wheel, else one of two bundles, else nowhere; and a parse that ends."""
+"""Where parsers come from: a language's wheel, else one of two bundles, else nowhere; and a parse that always ends."""
 
 from __future__ import annotations
 
