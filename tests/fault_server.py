@@ -62,6 +62,8 @@ class FaultServer:
         self.effective_ctx: int | None = None
         self.obedient = False
         self.load_s = 0.0
+        self.capabilities = ["completion"]
+        self.answers: dict[str, tuple[int, bytes]] = {}
         self.find = by_pattern(STATUS)
         self.rules: list[Rule] = []
         self.stats = Stats()
@@ -168,15 +170,19 @@ class FaultServer:
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
         data = await reader.readexactly(int(headers.get("content-length", 0)))
         body = json.loads(data) if data else {}
-        if path != "/api/chat":
-            status, answer = self._answer(path, body)
-            text = json.dumps(answer, ensure_ascii=False).encode()
+        scripted = self.answers.get("load" if path == "/api/chat" and not body.get("messages") else path)
+        if path != "/api/chat" or scripted is not None:
+            status, text = scripted or self._answer(path, body)
             writer.write(head(status, length=len(text)) + text)
             await writer.drain()
             return True
         return await self._chat(body, headers, reader, writer)
 
-    def _answer(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+    def _answer(self, path: str, body: dict[str, Any]) -> tuple[int, bytes]:
+        status, answer = self._route(path, body)
+        return status, json.dumps(answer, ensure_ascii=False).encode()
+
+    def _route(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
         details = {"format": "gguf", "family": "scripted", "parameter_size": "0B", "quantization_level": "none"}
         known = {self.model, self.model.removesuffix(":latest")}
         if path == "/api/version":
@@ -191,7 +197,7 @@ class FaultServer:
             if body.get("model") not in known:
                 return 404, {"error": f"model '{body.get('model')}' not found"}
             info = {"general.architecture": "scripted", "scripted.context_length": self.trained_ctx}
-            return 200, {"details": details, "model_info": info, "capabilities": ["completion"]}
+            return 200, {"details": details, "model_info": info, "capabilities": self.capabilities}
         if path == "/_stats":
             return 200, vars(self.stats)
         if path == "/_bodies":

@@ -13,6 +13,9 @@ Verdict = Literal["ok", "unknown", "clipped-signature", "clipped-bound", "shifte
 _RUNS = re.compile(r"(.)\1{3,}", re.DOTALL)
 # Measured on 44 corpora and 4 tokenizers: prose has 4.7 characters to a token, ASCII tables 8 to 11, long runs more.
 _MOST_CHARS_PER_TOKEN = 7
+# The lower estimate was fitted to ordinary text; pangrams come out a quarter too high. A false alarm fails a segment;
+# the exact counts of a clipping server are the signature's to catch.
+_LOWER_SHARE = 0.75
 _MOST_CHARS_PER_TOKEN_UNSEEN = 12
 
 
@@ -45,8 +48,8 @@ def judge(
     - ``clipped-signature``: the count is exactly what a clipping server reports: the context, one less, or the half
       that is left after cutting (16386 or 16387 of 32768). A true prompt meets one of these by chance once in ten
       thousand, and is then merely split.
-    - ``clipped-bound``: fewer tokens than the text can have (`planning.tokens.estimate_lower`, or 7 characters to a
-      token once runs are collapsed).
+    - ``clipped-bound``: fewer tokens than the text can have (three quarters of `planning.tokens.estimate_lower`, or 7
+      characters to a token once runs are collapsed).
     - ``shifted``: prompt and reply together reach the context, so its front was pushed out while generating.
     """
     options = options or GuardOptions()
@@ -99,7 +102,7 @@ def looks_truncated(prompt: str | int, prompt_tokens: int, *, num_ctx: int = 32_
 def _implausibly_few(text: str, prompt_tokens: int) -> bool:
     if len(text) <= prompt_tokens:
         return False
-    if prompt_tokens < estimate_lower(text):
+    if prompt_tokens < _LOWER_SHARE * estimate_lower(text):
         return True
     if len(text) <= _MOST_CHARS_PER_TOKEN * prompt_tokens:
         return False
