@@ -1,4 +1,4 @@
-"""Plans a code base: files packed after what they include, cut between files and symbols, where edits leave the cuts."""
+"""Plans a codebase: files packed after what they include, cut between files and symbols, where edits leave the cuts.
 
 Where a segment ends is chosen by the hash of a path or a symbol's name among the last quarter of what fits, as
 content-defined chunking does with bytes: sizes decide only which names stand for choice. So an edit re-cuts the

@@ -1,4 +1,4 @@
-"""A file as the pieces that no cut goes through: symbols that fit, the text between them, lines where nothing else does."""
+"""A file as the pieces that no cut goes through: symbols that fit, the text between, lines where nothing else does."""
 
 from __future__ import annotations
 
