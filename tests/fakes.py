@@ -46,12 +46,13 @@ class FakeBackend:
         return {"num_ctx": 32_768, "num_predict": 1_024, "temperature": 0.0, "seed": 42}
 
     async def complete(self, prompt: Prompt) -> Completion:
+        call = len(self.prompts)
         self.prompts.append(prompt)
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
         try:
             await asyncio.sleep(self.latency_s)
-            text = self.replies(prompt, len(self.prompts) - 1) if self.replies else None
+            text = self.replies(prompt, call) if self.replies else None
             if isinstance(text, Exception):
                 raise text
             if text is None:
