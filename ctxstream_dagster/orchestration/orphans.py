@@ -18,7 +18,7 @@ _UNFINISHED = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunSt
 
 def claim_run(context: dg.AssetExecutionContext, tags: Mapping[str, str]) -> None:
     """Put this process and the sweep's own tags on the run, so that it can be found and, when orphaned, ended."""
-    context.instance.add_run_tags(context.run_id, {**tags, WORKER_TAG: worker_id(os.getpid())})
+    context.instance.add_run_tags(context.run.run_id, {**tags, WORKER_TAG: worker_id(os.getpid())})
 
 
 def worker_id(pid: int) -> str:

@@ -36,9 +36,9 @@ def build_corpus(spec: SweepSpec) -> dg.AssetsDefinition:
     def corpus(context: dg.AssetExecutionContext, ollama: OllamaResource) -> dg.MaterializeResult:
         claim_run(context, spec.run_tags())
         with failures():
-            planned = plan_corpus(spec, model=ollama.options(spec), scratch=context.run_id)
+            planned = plan_corpus(spec, model=ollama.options(spec), scratch=context.run.run_id)
             keys = [segment.key for segment in planned.manifest]
-            sync = sync_partitions(context.instance, spec.name, keys, own_run_id=context.run_id)
+            sync = sync_partitions(context.instance, spec.name, keys, own_run_id=context.run.run_id)
             known = context.instance.get_materialized_partitions(spec.key("manifest"))
             links = SourceLinks(spec.root)
             fresh = [key for key in keys if key not in known]

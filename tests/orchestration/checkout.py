@@ -1,0 +1,104 @@
+"""A small checkout on disk and what tests do with it."""
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import yaml
+from dagster._core.storage.partition_status_cache import AssetPartitionStatus
+
+from ctxstream_dagster.extraction.records import SegmentResult
+from ctxstream_dagster.orchestration.home import Project
+from ctxstream_dagster.orchestration.launch import Outcome, load_project, run_sweep
+from ctxstream_dagster.orchestration.partitions import partitions_name, segments_of
+from ctxstream_dagster.storage import SweepStore
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+LABELS = ["alpha", "beta", "gamma", "delta"]
+
+
+def status_lines(count: int, *, start: int = 0) -> list[str]:
+    """Return ticket lines whose labels repeat with the period 10: alpha 4, beta 3, gamma 2, delta 1."""
+    cycle = ["alpha", "beta", "alpha", "gamma", "alpha", "beta", "delta", "alpha", "gamma", "beta"]
+    return [f"ticket {number:05} | Status: {cycle[number % 10]} | owner: ana" for number in range(start, start + count)]
+
+
+@dataclass
+class Told:
+    """Progress as a test reads it."""
+
+    results: list[SegmentResult] = field(default_factory=list)
+
+    def segment(self, result: SegmentResult) -> None:
+        self.results.append(result)
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A project directory with the repository's own settings."""
+
+    root: Path
+
+    @classmethod
+    def lay_out(cls, root: Path) -> None:
+        for name in ("dagster.yaml", "workspace.yaml", "assets/definitions.py"):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(REPOSITORY / name, root / name)
+        (root / "assets" / "sweeps").mkdir()
+
+    @property
+    def project(self) -> Project:
+        return Project(self.root)
+
+    @property
+    def corpus(self) -> Path:
+        return self.root / "corpus.txt"
+
+    def write_corpus(self, lines: Sequence[str]) -> None:
+        self.corpus.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    def write_sweep(self, name: str = "census", **attributes: Any) -> Path:
+        """Declare a sweep of five lines a segment."""
+        settings = {
+            "corpus": "corpus.txt",
+            "question": {"mode": "labels", "extract": "The status of the ticket.", "labels": LABELS},
+            "answer": "least",
+            # A line has 41 to 42 characters.
+            "planning": {"segment_chars": 215},
+            "ollama": {"num_ctx": 4096, "num_predict": 64},
+            **attributes,
+        }
+        file = self.root / "assets" / "sweeps" / name / "defs.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        declared = {"type": "ctxstream_dagster.orchestration.component.SweepComponent", "attributes": settings}
+        file.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+        return file
+
+    def definitions(self) -> dg.Definitions:
+        return load_project(self.project)
+
+    def store(self, name: str = "census") -> SweepStore:
+        return SweepStore(self.project.data_home, name)
+
+    def sweep(self, instance: dg.DagsterInstance, name: str = "census", **options: Any) -> tuple[Outcome, Told]:
+        told = Told()
+
+        @contextlib.contextmanager
+        def progress(_: int) -> Iterator[Told]:
+            yield told
+
+        return run_sweep(self.project, name, instance=instance, progress=progress, **options), told
+
+    def partitions(self, instance: dg.DagsterInstance, name: str = "census") -> list[str]:
+        return list(instance.get_dynamic_partitions(partitions_name(name)))
+
+    def states(self, instance: dg.DagsterInstance, name: str = "census") -> dict[str, AssetPartitionStatus | None]:
+        """Return the extraction's state of every partition, as Dagster stores it."""
+        keys = self.partitions(instance, name)
+        key = dg.AssetKey([name, "extraction"])
+        found = instance.get_status_by_partition(key, keys, segments_of(name)) or {}
+        return {segment: found.get(segment) for segment in keys}

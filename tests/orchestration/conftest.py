@@ -1,0 +1,61 @@
+"""A checkout of its own for every test: corpus, sweep, Dagster home and a scripted model server."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from ctxstream_dagster.orchestration.home import Project, ensure_home
+from tests.fault_server import FaultServer
+from tests.orchestration.checkout import Checkout
+
+# Dagster's SQLite commits often; memory makes the tests five times as quick and checks the same things.
+_MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """Yield a directory in memory where there is one."""
+    directory = tempfile.mkdtemp(prefix="ctxstream-", dir=_MEMORY if _MEMORY.is_dir() else None)
+    yield Path(directory)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def new_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an initialised, empty Dagster home to copy: creating the schema takes seconds."""
+    root = tmp_path_factory.mktemp("template")
+    Checkout.lay_out(root)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("DAGSTER_HOME", raising=False)
+        return ensure_home(Project(root))
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    """Yield a scripted model server that answers every status line rightly."""
+    with FaultServer() as running:
+        yield running
+
+
+@pytest.fixture
+def checkout(place: Path, new_home: Path, server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Checkout:
+    """Return an empty checkout whose environment points to the scripted server."""
+    for name in ("DAGSTER_HOME", "CTXSTREAM_HOME", "OLLAMA_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OLLAMA_HOST", server.url)
+    monkeypatch.setenv("CTXSTREAM_MODEL", "scripted")
+    Checkout.lay_out(place)
+    shutil.copytree(new_home, place / ".dagster")
+    return Checkout(place)
+
+
+@pytest.fixture
+def instance(checkout: Checkout) -> Iterator[dg.DagsterInstance]:
+    """Yield the checkout's own Dagster instance."""
+    ensure_home(checkout.project)
+    with dg.DagsterInstance.from_config(str(checkout.project.dagster_home)) as opened:
+        yield opened

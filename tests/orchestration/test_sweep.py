@@ -1,0 +1,154 @@
+"""A sweep in this process: the answer, the truth per segment, and what a second sweep costs."""
+
+import json
+from collections import Counter
+
+import dagster as dg
+import pytest
+from dagster._core.storage.partition_status_cache import AssetPartitionStatus
+
+from ctxstream_dagster.errors import ConfigError, CtxstreamError
+from ctxstream_dagster.storage import read_bytes
+from tests.fault_server import FaultServer
+from tests.orchestration.checkout import Checkout, status_lines
+
+GOOD, BAD = AssetPartitionStatus.MATERIALIZED, AssetPartitionStatus.FAILED
+
+
+def answer(checkout: Checkout) -> dict[str, object]:
+    return json.loads(read_bytes(checkout.store().answer))
+
+
+def test_a_sweep_answers_and_every_segment_stands_in_the_instance(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
+) -> None:
+    checkout.write_corpus(status_lines(30))
+    checkout.write_sweep()
+    outcome, told = checkout.sweep(instance)
+    assert (outcome.withheld, outcome.segments, outcome.sent) == ("", 6, 6)
+    assert set(checkout.states(instance).values()) == {GOOD}
+    assert answer(checkout)["answer"] == "Answer: delta (3; 3 below the next)"
+    assert server.stats.calls == 30
+    assert sorted(result.key for result in told.results) == sorted(checkout.partitions(instance))
+    runs = [instance.get_run_by_id(run_id) for run_id in outcome.run_ids]
+    assert all(run is not None and run.tags["ctxstream/sweep"] == "census" for run in runs)
+
+
+def test_97_good_and_3_bad_show_as_97_materialized_and_3_failed(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
+) -> None:
+    checkout.write_corpus(status_lines(100))
+    checkout.write_sweep(planning={"segment_chars": 43}, batch_size=50)
+    bad = ("ticket 00007", "ticket 00051", "ticket 00052")
+    server.script(*({"match": ticket, "fault": "400-other", "times": None} for ticket in bad))
+    outcome, _ = checkout.sweep(instance)
+    states = checkout.states(instance)
+    assert Counter(states.values()) == {GOOD: 97, BAD: 3}
+    assert sorted(outcome.failed) == sorted(key for key, state in states.items() if state is BAD)
+    assert "97 of 100 segments" in outcome.withheld
+    assert not checkout.store().tally.exists()
+
+    server.reset()
+    again, told = checkout.sweep(instance)
+    assert (again.withheld, again.sent, server.stats.calls) == ("", 3, 3)
+    assert {result.key for result in told.results} == set(outcome.failed)
+    assert Counter(checkout.states(instance).values()) == {GOOD: 100}
+    assert answer(checkout)["tally"] == [
+        {"key": key, "value": count} for key, count in (("delta", 10), ("gamma", 20), ("beta", 30), ("alpha", 40))
+    ]
+
+
+def test_the_tally_is_withheld_and_the_last_good_one_kept(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
+) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    before = read_bytes(checkout.store().tally)
+    checkout.write_corpus(status_lines(20))
+    server.script({"match": "ticket 00017", "fault": "400-other", "times": None})
+    outcome, _ = checkout.sweep(instance)
+    assert outcome.withheld.startswith("The tally is withheld: 3 of 4 segments are read")
+    assert read_bytes(checkout.store().tally) == before
+    latest = instance.get_latest_materialization_event(dg.AssetKey(["census", "tally"]))
+    assert latest is not None and latest.run_id not in outcome.run_ids
+
+
+@pytest.mark.parametrize("edited", [1, 20])
+def test_an_edit_sends_the_changed_segments_only_and_a_revert_none(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer, edited: int
+) -> None:
+    lines = status_lines(200)
+    checkout.write_corpus(lines)
+    # Without the reply store every call would be seen; with it, only segments that really are new make one.
+    checkout.write_sweep(planning={"segment_chars": 430, "boundary": "stable"})
+    checkout.sweep(instance)
+    before = set(checkout.partitions(instance))
+    changed = [line.replace("owner: ana", "owner: bo!") if n % (200 // edited) == 7 else line for n, line in enumerate(lines)]
+    checkout.write_corpus(changed)
+    server.reset()
+    outcome, _ = checkout.sweep(instance)
+    new = set(checkout.partitions(instance)) - before
+    assert outcome.sent == len(new) <= 2 * edited
+    assert server.stats.calls == edited
+
+    checkout.write_corpus(lines)
+    server.reset()
+    reverted, _ = checkout.sweep(instance)
+    assert (reverted.sent, server.stats.calls) == (0, 0)
+    assert set(checkout.partitions(instance)) == before
+
+
+def test_removed_segments_leave_the_partitions_and_the_tally(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
+) -> None:
+    checkout.write_corpus(status_lines(20))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    checkout.write_corpus(status_lines(10))
+    server.reset()
+    outcome, _ = checkout.sweep(instance)
+    assert (outcome.segments, outcome.sent, server.stats.calls) == (2, 0, 0)
+    assert len(checkout.partitions(instance)) == 2
+    assert answer(checkout)["total"] == 10
+
+
+def test_a_vanished_corpus_keeps_the_last_good_answer(checkout: Checkout, instance: dg.DagsterInstance) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    before = read_bytes(checkout.store().answer)
+    checkout.corpus.unlink()
+    with pytest.raises(CtxstreamError, match=r"corpus\.txt"):
+        checkout.sweep(instance)
+    assert read_bytes(checkout.store().answer) == before
+    assert set(checkout.states(instance).values()) == {GOOD}
+
+
+def test_no_server_fails_with_the_sentence_that_starts_one(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
+) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    server.stop()
+    outcome, _ = checkout.sweep(instance)
+    assert "withheld" in outcome.withheld
+    failure = instance.get_run_by_id(outcome.run_ids[1])
+    assert failure is not None
+    server.start()
+    assert checkout.sweep(instance)[0].withheld == ""
+
+
+def test_an_unknown_sweep_names_the_nearest(checkout: Checkout, instance: dg.DagsterInstance) -> None:
+    checkout.write_sweep()
+    with pytest.raises(ConfigError, match="did you mean 'census'"):
+        checkout.sweep(instance, "cencus")
+
+
+def test_refresh_asks_again(checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    server.reset()
+    outcome, _ = checkout.sweep(instance, refresh=True)
+    assert (outcome.sent, server.stats.calls) == (2, 10)
