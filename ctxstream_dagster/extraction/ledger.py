@@ -87,7 +87,7 @@ class Ledger:
             records=records,
             rejected=rejected,
             replies=tuple(answer.reply for answer in answered),
-            units=len(self.segment.units),
+            units=sum(unit.head for unit in self.segment.units),
             guard=", ".join(verdicts) or "ok",
             prompt_tokens=self._tokens["prompt"],
             cached_tokens=self._tokens["cached"],

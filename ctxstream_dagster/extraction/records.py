@@ -86,7 +86,7 @@ class SegmentResult:
         records: empty when not `ok`; nothing partial is ever counted.
         rejected: reply lines that were no records.
         replies: the exact replies, in unit order.
-        units: units the segment owns.
+        units: units that start in the segment.
         error: a sentence for a person when not `ok`.
         error_kind: stable short name of the cause when not `ok` (see `errors.BackendError.kind`).
         truncated: True when the guard saw, or suspects, a clipped prompt.

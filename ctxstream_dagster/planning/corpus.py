@@ -150,4 +150,4 @@ def _nothing_to_read(files: Sequence[SourceFile], skipped: Sequence[Skipped]) ->
     reasons = [f"{entry.path} ({entry.reason}{': ' + entry.detail if entry.detail else ''})" for entry in skipped]
     parts = [f"{file.path} (empty)" for file in files] + reasons
     shown = "; ".join(parts[:5]) + (f"; and {len(parts) - 5} more" if len(parts) > 5 else "")
-    return f"The corpus is empty: {shown}. Name at least one file with text in it."
+    return f"The corpus is empty: {shown or 'no file found'}. Name at least one file with text in it."

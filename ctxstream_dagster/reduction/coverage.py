@@ -51,19 +51,18 @@ class Coverage:
 
     def sentence(self) -> str:
         """State the coverage for a person."""
-        parts = [f"{self.segments_ok} of {self.segments} segments read, {self.units_seen:,} units"]
+        parts = [f"{self.segments_ok} of {_many(self.segments, 'segment')} read, {_many(self.units_seen, 'unit')}"]
         if self.failed:
-            parts.append(f"{len(self.failed)} failed: {', '.join(item.key for item in self.failed[:5])}")
-            if len(self.failed) > 5:
-                parts[-1] += ", …"
+            named = ", ".join(item.key for item in self.failed[:5])
+            parts.append(f"{len(self.failed)} failed: {named}{', …' if len(self.failed) > 5 else ''}")
         if self.rejected:
-            parts.append(f"{self.rejected} reply lines rejected")
+            parts.append(f"{_many(self.rejected, 'reply line')} rejected")
         if self.truncated:
-            parts.append(f"{self.truncated} segments perhaps clipped")
+            parts.append(f"{_many(self.truncated, 'segment')} perhaps clipped")
         if self.files_skipped:
-            parts.append(f"{self.files_skipped} paths skipped")
+            parts.append(f"{_many(self.files_skipped, 'path')} skipped")
         if self.cut_records:
-            parts.append(f"{self.cut_records} records longer than a segment were cut")
+            parts.append(f"{_many(self.cut_records, 'record')} longer than a segment, cut")
         return "; ".join(parts) + "."
 
 
@@ -94,3 +93,7 @@ def coverage(
         files_skipped=files_skipped,
         cut_records=cut_records,
     )
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
