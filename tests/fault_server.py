@@ -62,6 +62,7 @@ class FaultServer:
         self.effective_ctx: int | None = None
         self.obedient = False
         self.load_s = 0.0
+        self.parallel: int | None = None
         self.capabilities = ["completion"]
         self.answers: dict[str, tuple[int, bytes]] = {}
         self.find = by_pattern(STATUS)
@@ -70,6 +71,7 @@ class FaultServer:
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self._num_ctx = 0
+        self._slots: asyncio.Semaphore | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
@@ -243,7 +245,8 @@ class FaultServer:
             rule = next((rule for rule in self.rules if rule.match in text and rule.hits != rule.times), None)
             call.reply = self._reply(text, body)
             if rule is None:
-                await pause(self.latency_s)
+                async with self._slot():
+                    await pause(self.latency_s)
                 await self._good(call, messages)
             else:
                 rule.hits += 1
@@ -256,6 +259,14 @@ class FaultServer:
         finally:
             stats.in_flight -= 1
         return not writer.is_closing()
+
+    def _slot(self) -> contextlib.AbstractAsyncContextManager[object]:
+        """A place of `parallel`, as OLLAMA_NUM_PARALLEL has them; free when that is None."""
+        if self.parallel is None:
+            return contextlib.nullcontext()
+        if self._slots is None:
+            self._slots = asyncio.Semaphore(self.parallel)
+        return self._slots
 
     def _reply(self, text: str, body: dict[str, Any]) -> str:
         reply = perfect_reply(body["messages"], body.get("format"), find=self.find)

@@ -10,6 +10,8 @@ import typer
 from ctxstream_dagster import __version__
 from ctxstream_dagster.cli.ask import ask_command
 from ctxstream_dagster.cli.dev import dev_command
+from ctxstream_dagster.cli.doctor import doctor_command
+from ctxstream_dagster.cli.graph import graph_command
 from ctxstream_dagster.cli.plan import plan_command
 from ctxstream_dagster.cli.sweep import sweep_command
 from ctxstream_dagster.errors import CtxstreamError, UsageError
@@ -45,7 +47,9 @@ def _top(
 app.command("plan")(plan_command)
 app.command("ask")(ask_command)
 app.command("sweep")(sweep_command)
+app.command("graph")(graph_command)
 app.command("dev")(dev_command)
+app.command("doctor")(doctor_command)
 
 
 def main() -> None:

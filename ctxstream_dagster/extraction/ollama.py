@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import httpx
@@ -41,12 +41,15 @@ class OllamaBackend:
         facts = self.facts()
         return ModelIdentity(name=facts.model, digest=facts.digest, server=self._url, server_version=facts.version)
 
-    def facts(self) -> ServerFacts:
-        """Return what the server says of itself, asked once and kept; raises `PreflightError`."""
+    def facts(self, *, passed: Callable[[str, str], None] = lambda check, found: None) -> ServerFacts:
+        """Return what the server says of itself, asked once and kept; raises `PreflightError`.
+
+        `passed` is told of each check that holds, and what was found.
+        """
         with self._lock:
             if self._facts is None:
                 with httpx.Client(**self._client_settings()) as client:
-                    self._facts = ask_server(client, self.options)
+                    self._facts = ask_server(client, self.options, passed=passed)
             return self._facts
 
     def settings(self) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -45,30 +45,45 @@ class ServerFacts:
     counts_cached: bool = True
 
 
-def ask_server(client: httpx.Client, options: OllamaOptions) -> ServerFacts:
-    """Check version, model, trained context, loading and effective context, in this order.
+CHECKS = ("server", "version", "model", "trained context", "loading", "context")
+"""What `ask_server` checks, in this order."""
 
-    Raises `PreflightError` for the first check that fails; the message says what to do.
+
+def ask_server(
+    client: httpx.Client, options: OllamaOptions, *, passed: Callable[[str, str], None] = lambda check, found: None
+) -> ServerFacts:
+    """Run every one of `CHECKS`; raises `PreflightError` for the first that fails, saying what to do.
+
+    `passed` is told of each check that holds, and what was found.
     """
     version = _version(client, options)
+    passed("server", options.base_url)
+    _refuse_clipping(version)
+    passed("version", version)
     listed = _listed(client, options)
     trained, capabilities = _shown(client, options, listed=listed)
+    name = full_name(options.model)
+    digest = listed.get(name, "")
+    passed("model", " ".join(part for part in (name, digest[:12], *capabilities) if part))
     if trained is not None and trained < options.num_ctx:
         raise PreflightError(
             f"{options.model} was trained for {trained} tokens, and the server would cap num_ctx {options.num_ctx} "
             f"without a word. Set num_ctx to {trained} or less."
         )
+    passed("trained context", f"{trained} tokens" if trained else "not reported")
     load_s = _load(client, options)
+    passed("loading", f"{load_s:.1f} s")
     effective = _loaded_context(client, options)
     if effective is not None and effective < options.num_ctx:
         raise PreflightError(
             f"The server holds {options.model} with {effective} tokens of context although {options.num_ctx} were "
             f"asked for. Set num_ctx to {effective}, or free memory and reload the model."
         )
+    passed("context", f"{effective} tokens" if effective else "not reported")
     return ServerFacts(
         version=version,
-        model=full_name(options.model),
-        digest=listed.get(full_name(options.model), ""),
+        model=name,
+        digest=digest,
         trained_ctx=trained,
         effective_ctx=effective,
         capabilities=capabilities,
@@ -90,6 +105,10 @@ def _version(client: httpx.Client, options: OllamaOptions) -> str:
             f"{options.base_url} answers, but not as Ollama does (/api/version). Point the URL at Ollama's own port, "
             "usually 11434."
         )
+    return version
+
+
+def _refuse_clipping(version: str) -> None:
     numbers = _numbers(version)
     # A development build says 0.0.0; it is newer than any release.
     if numbers is not None and (0, 0, 0) < numbers < OLDEST_VERSION:
@@ -97,7 +116,6 @@ def _version(client: httpx.Client, options: OllamaOptions) -> str:
         raise PreflightError(
             f"Ollama {version} clips a prompt that is too long without saying so. Update it to {oldest} or later."
         )
-    return version
 
 
 def _listed(client: httpx.Client, options: OllamaOptions) -> dict[str, str]:
