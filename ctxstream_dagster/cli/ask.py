@@ -40,6 +40,13 @@ class Mode(str, Enum):
     COUNTS = "counts"
 
 
+class UnitKind(str, Enum):
+    """What is asked about."""
+
+    LINE = "line"
+    SYMBOL = "symbol"
+
+
 class Boundary(str, Enum):
     """Where a segment ends."""
 
@@ -63,6 +70,9 @@ def ask_command(
     ] = 2,
     num_ctx: Annotated[int, typer.Option(help="Context of every call, in tokens.")] = _OLLAMA.num_ctx,
     num_predict: Annotated[int, typer.Option(help="Most tokens of a reply.")] = _OLLAMA.num_predict,
+    unit: Annotated[
+        UnitKind, typer.Option(help="What a directory of code is asked about: its lines, or its functions and types.")
+    ] = UnitKind.LINE,
     units_per_window: Annotated[int | None, typer.Option(help="Units in one call; 0 for a whole segment.")] = None,
     segment_chars: Annotated[int, typer.Option(help="Most characters of a segment.")] = _PLANNING.segment_chars,
     overlap_chars: Annotated[
@@ -93,6 +103,7 @@ def ask_command(
         segment_chars=segment_chars,
         overlap_chars=overlap_chars,
         boundary=boundary.value,
+        unit=unit.value,
         record_delim=record_delim.encode("utf-8").decode("unicode_escape") if "\\" in record_delim else record_delim,
     )
     if question.advice():
