@@ -7,11 +7,13 @@ The seam between planners and storage: whoever cuts a corpus, by records (`plann
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -37,6 +39,7 @@ __all__ = ["PlanWriter", "PlannedSegment", "SegmentSource", "SourceFile", "Store
 from ctxstream_dagster.storage import fsync_directory, read_bytes, read_table, write_bytes, write_table
 
 FORMAT = 1
+_MOST_RACES = 100
 
 
 class PlanWriter:
@@ -196,25 +199,38 @@ def read_plan(directory: Path | UPath) -> StoredPlan:
 
 def _staging(directory: Path | UPath) -> Path:
     name = f".{directory.name[:80]}.{secrets.token_hex(6)}.tmp"
-    if isinstance(directory, Path):
-        return directory.with_name(name)
-    return Path(os.environ.get("TMPDIR", "/tmp")) / name
+    return directory.with_name(name) if isinstance(directory, Path) else Path(tempfile.gettempdir()) / name
 
 
 def _publish(staging: Path, directory: Path | UPath) -> None:
     if not isinstance(directory, Path):
-        # plan.json goes last: a plan without it is not whole, and is not read.
-        for file in sorted(staging.iterdir(), key=lambda file: file.name == "plan.json"):
-            with file.open("rb") as source, (directory / file.name).open("wb") as target:
-                shutil.copyfileobj(source, target)
+        _upload(staging, directory)
         return
     fsync_directory(staging)
     replaced = directory.with_name(f"{staging.name}.old")
-    with contextlib.suppress(FileNotFoundError):
-        directory.rename(replaced)
-    staging.rename(directory)
-    fsync_directory(directory.parent)
-    shutil.rmtree(replaced, ignore_errors=True)
+    for _ in range(_MOST_RACES):
+        with contextlib.suppress(FileNotFoundError):
+            directory.rename(replaced)
+        try:
+            staging.rename(directory)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            # Another process put its own plan there since; the last one stays.
+            continue
+        finally:
+            shutil.rmtree(replaced, ignore_errors=True)
+        fsync_directory(directory.parent)
+        return
+    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+
+def _upload(staging: Path, directory: UPath) -> None:
+    # A plan without plan.json is not whole and is not read: it goes first and comes last.
+    (directory / "plan.json").unlink(missing_ok=True)
+    for file in sorted(staging.iterdir(), key=lambda file: file.name == "plan.json"):
+        with file.open("rb") as source, (directory / file.name).open("wb") as target:
+            shutil.copyfileobj(source, target)
 
 
 def _not_written(directory: Path | UPath, error: OSError) -> StorageError:

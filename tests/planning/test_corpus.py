@@ -7,11 +7,13 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
+from upath import UPath
 
 from ctxstream_dagster.errors import CorpusError, StorageError
 from ctxstream_dagster.planning import plan_store
@@ -174,6 +176,24 @@ def test_a_plan_replaces_the_one_before(tmp_path: Path) -> None:
     pack([path], directory=tmp_path / "plan")
     assert [segment.core for segment in PackedCorpus.open(tmp_path / "plan")] == ["two\n"]
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file0.txt", "plan"]
+
+
+def test_eight_at_once_leave_one_whole_plan(tmp_path: Path) -> None:
+    paths = write(tmp_path, *(f"{number}\n" for number in range(8)))
+    with ThreadPoolExecutor(8) as pool:
+        corpora = list(pool.map(lambda path: pack([path], directory=tmp_path / "plan"), paths))
+    assert PackedCorpus.open(tmp_path / "plan") in corpora
+    assert {entry.name for entry in tmp_path.iterdir()} == {"plan", *(path.name for path in paths)}
+
+
+def test_a_plan_lives_in_an_object_store_too(tmp_path: Path) -> None:
+    directory = UPath("memory://bucket/plans/one")
+    paths = write(tmp_path, "one\n", "two\n")
+    for path in paths:
+        corpus = pack([path], directory=directory)
+        again = PackedCorpus.open(directory)
+        assert [segment.core for segment in again] == [path.read_text()]
+        assert again.read(corpus.manifest[0].key).units[0].text == path.read_text().strip()
 
 
 def test_the_same_corpus_gives_the_same_bytes(tmp_path: Path) -> None:
