@@ -12,7 +12,8 @@ _TOKEN = r"(?:<\|[^|<>\n]{1,40}\|>|</?(?:s|bos|eos|pad|unk|unused\d{1,4}|start_o
 _EDGE_START = re.compile(rf"(?:\s*{_TOKEN})+\s*")
 _EDGE_END = re.compile(rf"{_TOKEN}\s*\Z")
 _TAB_WORDS = re.compile(r"\\t|<tab>|<TAB>|\[TAB\]|␉")
-_C0 = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127, 0xFEFF, 0x200B])
+# Lone surrogates too: no file and no table can hold them.
+_C0 = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127, *range(0xD800, 0xE000), 0xFEFF, 0x200B])
 _LONGEST_TOKEN = 60
 _MOST_REPEATS = 12
 # No reply holds more lines than a context holds tokens.

@@ -376,6 +376,7 @@ REPLIES = st.one_of(
 @given(reply=REPLIES)
 @example(reply="{" * 5_000)
 @example(reply="\ud800\t1")
+@example(reply="1\tal\ud800pha")
 @settings(max_examples=300, deadline=None)
 def test_any_bytes_are_records_rejected_lines_or_an_error_of_ours(reply: str) -> None:
     for mode in QUESTIONS:
@@ -386,6 +387,7 @@ def test_any_bytes_are_records_rejected_lines_or_an_error_of_ours(reply: str) ->
                 continue
             assert decoded.records or decoded.rejected or "none" in reply.casefold()
             assert all(isinstance(record.value, Decimal) and record.key for record in decoded.records)
+            assert all(record.key.encode("utf-8") for record in decoded.records)
             assert 0 <= decoded.rejected_share <= 1
 
 
