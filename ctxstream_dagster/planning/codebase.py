@@ -1,8 +1,9 @@
 """Plans a codebase: files packed after what they include, cut between files and symbols, where edits leave the cuts.
 
-Where a segment ends is chosen by the hash of a path or a symbol's name among the last quarter of what fits, as
+Where a segment ends is chosen by the hash of a path or a symbol's name among the last places that fit, as
 content-defined chunking does with bytes: sizes decide only which names stand for choice. So an edit re-cuts the
-segment it falls in and, seldom, one or two after it, until a choice comes out the same again.
+segment it falls in and, seldom, a few after it, until a choice comes out the same again. One file in 24, a landmark,
+is taken from further back, so that this happens soon.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ from ctxstream_dagster.planning.symbol_units import SymbolUnits
 from ctxstream_dagster.planning.tokens import estimate_upper
 from ctxstream_dagster.planning.units import Span, Unit
 
-_SLACK_SHARE = 0.25
+_LANDMARK, _FILE, _SYMBOL, _LINE = range(4)
+_LEAST_FILL = {_LANDMARK: 0.6, _FILE: 0.8, _SYMBOL: 0.88, _LINE: 0.88}
+"""How full a segment must be to end in front of a landmark, a file, a symbol, or a line of what had to be cut."""
+
+_FILES_PER_LANDMARK = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,10 +185,13 @@ class _Piece:
 
     @property
     def choice(self) -> tuple[int, bytes]:
-        """How good a place for a cut its start is, the smaller the better: file, symbol, line; then by name."""
-        rank = 0 if self.atom.start == 0 else 2 if self.atom.splits else 1
-        name = f"{self.file.path}\0{self.atom.label if rank else ''}"
-        return rank, hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        """How good a place for a cut its start is, the smaller the better: by kind of place, then by name."""
+        is_file = self.atom.start == 0
+        name = f"{self.file.path}\0{'' if is_file else self.atom.label}"
+        mark = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        if is_file:
+            return (_FILE if int.from_bytes(mark, "big") % _FILES_PER_LANDMARK else _LANDMARK), mark
+        return (_LINE if self.atom.splits else _SYMBOL), mark
 
 
 class _Window:
@@ -193,7 +201,9 @@ class _Window:
         self._most_chars = options.segment_chars
         self._most_tokens = options.max_tokens
         slack = options.boundary_slack
-        self._slack_share = _SLACK_SHARE if slack is None else slack / options.segment_chars
+        self._least_fill = (
+            _LEAST_FILL if slack is None else dict.fromkeys(_LEAST_FILL, 1 - slack / options.segment_chars)
+        )
         self._costs: list[tuple[int, int]] = []
         self.pieces: list[_Piece] = []
 
@@ -213,7 +223,7 @@ class _Window:
                 return False
             return self._most_tokens is None or self.tokens(text) + spare_tokens <= self._most_tokens
 
-        longest_chars = int(self._most_chars * self._slack_share)
+        longest_chars = int(self._most_chars * (1 - self._least_fill[_SYMBOL]))
         return file_atoms(file.text, file.symbols, fits=fits, longest_chars=longest_chars)
 
     def tokens(self, text: str) -> int:
@@ -239,10 +249,11 @@ class _Window:
         last = len(self.pieces) - 1
         cut, best = last, None
         for count in range(last, 0, -1):
-            if self._fill(count) < 1 - self._slack_share:
+            fill = self._fill(count)
+            if fill < self._least_fill[_LANDMARK]:
                 break
             choice = self.pieces[count].choice
-            if best is None or choice < best:
+            if fill >= self._least_fill[choice[0]] and (best is None or choice < best):
                 cut, best = count, choice
         taken, left = self.pieces[:cut], self.pieces[cut:]
         self.pieces, self._costs = [], []

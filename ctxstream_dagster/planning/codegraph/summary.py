@@ -1,4 +1,4 @@
-"""A graph in words and in JSON: what was found, what was left out and why, how imports resolved, which cycles there are."""
+"""A graph in words and in JSON: what was found, what was left out, how imports resolved, which cycles there are."""
 
 from __future__ import annotations
 
