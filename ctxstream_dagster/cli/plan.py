@@ -100,6 +100,9 @@ def _print(corpus: PackedCorpus) -> None:
     table = Table("segment", "key", "from", "chars", "overlap", box=None, header_style="bold")
     for column in (0, 3, 4):
         table.columns[column].justify = "right"
+    # Keys are for copying, and the end of a long path says more than its start.
+    table.columns[1].no_wrap = True
+    table.columns[2].overflow = "fold"
     for stored in list(corpus.stored.values())[:_SHOWN_SEGMENTS]:
         segment = stored.segment
         source = f"{stored.spans[0].path}:{stored.spans[0].line}" if stored.spans else ""

@@ -36,7 +36,7 @@ def validate_key(key: str) -> str:
 def slug(path: str) -> str:
     """Return a short readable name for `path`: its stem, lower-cased ASCII of ``[a-z0-9_.-]``, never empty."""
     stem = PurePosixPath(path).stem
-    ascii_stem = unicodedata.normalize("NFKD", stem).encode("ascii", "ignore").decode("ascii").lower()
+    ascii_stem = unicodedata.normalize("NFKD", stem.casefold()).encode("ascii", "ignore").decode("ascii").lower()
     clean = re.sub(r"[^a-z0-9_.]+", "-", ascii_stem)
     clean = re.sub(r"\.{2,}", ".", clean)
     return clean[:LONGEST_SLUG_CHARS].strip(".-") or "text"

@@ -20,7 +20,8 @@ def test_any_path_gives_a_valid_key(path: str) -> None:
     ("path", "name"),
     [
         ("logs/Web Server.2026.log", "web-server.2026"),
-        ("ärger.txt", "arger"),
+        ("Ärger.txt", "arger"),
+        ("größe.txt", "grosse"),
         ("漢字.txt", "text"),
         ("..", "text"),
         ("a..b.txt", "a.b"),
