@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import dagster as dg
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationError
+from typing_extensions import Self
 
 from ctxstream_dagster.errors import ConfigError, nearest_name
 from ctxstream_dagster.extraction.options import OllamaOptions
@@ -36,9 +37,19 @@ class SweepComponent(dg.Component, dg.Model, dg.Resolvable):
     owners: list[str] = Field([], description="E-mail addresses or team:name.")
     tags: dict[str, str] = Field({}, description="Put on every asset.")
 
+    @classmethod
+    def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
+        """Return the component; raises `ConfigError` with file, line and field."""
+        with located(_file(context)):
+            try:
+                return super().load(attributes, context)
+            except ValidationError as error:
+                told = [f"{'.'.join(map(str, item['loc']))!r}: {item['msg']}." for item in error.errors()]
+                raise ConfigError(" ".join(told)) from error
+
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the sweep's definitions; raises `ConfigError` with file, line and field."""
-        with located(context.path / "defs.yaml" if context.path.is_dir() else context.path):
+        with located(_file(context)):
             return build_sweep(self.spec(root=context.project_root, default_name=context.path.name))
 
     def spec(self, *, root: Path, default_name: str) -> SweepSpec:
@@ -63,6 +74,10 @@ class SweepComponent(dg.Component, dg.Model, dg.Resolvable):
             owners=tuple(self.owners),
             tags=self.tags,
         )
+
+
+def _file(context: dg.ComponentLoadContext) -> Path:
+    return context.path / "defs.yaml" if context.path.is_dir() else context.path
 
 
 def _checked(settings: dict[str, Any]) -> dict[str, Any]:

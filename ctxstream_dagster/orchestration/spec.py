@@ -84,7 +84,7 @@ class SweepSpec:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ConfigError(f"The sweep's name {self.name!r} must be 1 to 60 of a-z, 0-9 and '_', a letter first.")
+            raise ConfigError(f"The name {self.name!r} must be 1 to 60 of a-z, 0-9 and '_', a letter first.")
         if not self.corpus or not all(self.corpus):
             raise ConfigError("'corpus' names no path.")
         for name, least, most in (("in_flight", 1, 256), ("batch_size", 1, 100)):

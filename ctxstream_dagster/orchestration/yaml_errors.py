@@ -19,8 +19,10 @@ def located(file: Path) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        quoted = [*re.findall(r"'([^']+)'", str(error)), *re.findall(r"\b[a-z_]+\b", str(error))]
-        raise ConfigError(f"{file}:{_line_of(file, quoted)}: {error}") from error
+        # What is suggested instead may be a field that stands elsewhere in the file.
+        told = str(error).partition(" (did you mean")[0]
+        names = [*re.findall(r"'([^']+)'", told), *re.findall(r"\b[a-z_]+\b", told)]
+        raise ConfigError(f"{file}:{_line_of(file, names)}: {error}") from error
 
 
 def explain(error: ValidationError, *, known: Iterable[str]) -> ConfigError:

@@ -61,7 +61,7 @@ class Checkout:
     def write_corpus(self, lines: Sequence[str]) -> None:
         self.corpus.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
-    def write_sweep(self, name: str = "census", **attributes: Any) -> Path:
+    def write_sweep(self, folder: str = "census", **attributes: Any) -> Path:
         """Declare a sweep of five lines a segment."""
         settings = {
             "corpus": "corpus.txt",
@@ -72,7 +72,7 @@ class Checkout:
             "ollama": {"num_ctx": 4096, "num_predict": 64},
             **attributes,
         }
-        file = self.root / "assets" / "sweeps" / name / "defs.yaml"
+        file = self.root / "assets" / "sweeps" / folder / "defs.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
         declared = {"type": "ctxstream_dagster.orchestration.component.SweepComponent", "attributes": settings}
         file.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")

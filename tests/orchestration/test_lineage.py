@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.loader import LoadingContextForTest
 
 from ctxstream_dagster.orchestration.tables import SweepTables
 from tests.orchestration.checkout import LABELS, Checkout, status_lines
@@ -33,7 +34,7 @@ def stale(checkout: Checkout, instance: dg.DagsterInstance) -> dict[str, str]:
     resolver = CachingStaleStatusResolver(
         instance=instance,
         asset_graph=checkout.definitions().resolve_asset_graph(),
-        loading_context=None,  # ty: ignore
+        loading_context=LoadingContextForTest(instance),
     )
     key = dg.AssetKey(["census", "extraction"])
     found = {}
