@@ -1,6 +1,6 @@
 """Bytes to text: which encoding a file is in, and its text in pieces, so that no file is ever held whole.
 
-The rule, in this order (charset guessers were measured and guessed oddly, facts in docs/decisions.md):
+The rule, in this order (guessers of character sets were tried on 23 odd files of 48,600, and guessed oddly):
 
 1. A byte order mark decides: UTF-8 (``utf-8-sig``), UTF-16. The mark itself is no text.
 2. A NUL byte anywhere makes the file binary: UTF-16 without a mark is full of them, and so is UTF-32.

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 _MILLI = 1_000
 _CLASS_BITS = 5
+_BLOCK_CHARS = 8_192
 
 # Bytes of one class cost alike. A character beyond ASCII costs at its first byte, which tells the script.
 _CLASSES: dict[str, bytes] = {
@@ -124,13 +125,19 @@ def estimate_lower(text: str) -> int:
 
 def fit(text: str, start: int, end: int, *, max_tokens: int) -> int:
     """Return the largest stop up to `end` with ``estimate_upper(text[start:stop]) <= max_tokens``; at least `start`."""
-    data = _utf8(text[start:end])
-    costs = _milli_tokens(data, _UPPER)
-    if int(costs.sum(dtype=np.int64)) <= max_tokens * _MILLI:
-        return end
-    fitting = int(np.searchsorted(np.cumsum(costs, dtype=np.int64), max_tokens * _MILLI, side="right"))
-    # A character costs at its first byte only, so what fits never ends inside one.
-    return start + len(data[:fitting].decode("utf-8", "surrogatepass"))
+    left = max_tokens * _MILLI
+    before = b""
+    for at in range(start, end, _BLOCK_CHARS):
+        data = _utf8(text[at : min(at + _BLOCK_CHARS, end)])
+        costs = _milli_tokens(data, _UPPER, before=before)
+        cost = int(costs.sum(dtype=np.int64))
+        if cost > left:
+            fitting = int(np.searchsorted(np.cumsum(costs, dtype=np.int64), left, side="right"))
+            # A character costs at its first byte only, so what fits never ends inside one.
+            return at + len(data[:fitting].decode("utf-8", "surrogatepass"))
+        left -= cost
+        before = data[-1:]
+    return end
 
 
 def budget_tokens(num_ctx: int, *, num_predict: int, overhead_tokens: int) -> int:
@@ -146,8 +153,10 @@ def _utf8(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _milli_tokens(data: bytes, costs: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint16]:
-    classes = np.frombuffer(b"\0" + data.translate(_CLASS_OF_BYTE), dtype=np.uint8).astype(np.int16)
+def _milli_tokens(data: bytes, costs: npt.NDArray[np.uint16], *, before: bytes = b"") -> npt.NDArray[np.uint16]:
+    """Return what each byte costs; `before` is the byte in front of `data`, none at the start of a text."""
+    pairs = (before or b" ") + data
+    classes = np.frombuffer(pairs.translate(_CLASS_OF_BYTE), dtype=np.uint8).astype(np.int16)
     return costs[(classes[:-1] << _CLASS_BITS) | classes[1:]]
 
 

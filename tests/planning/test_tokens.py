@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxstream_dagster.planning import tokens
 from ctxstream_dagster.planning.manifest import ManifestOptions, plan, segment_text
 from ctxstream_dagster.planning.tokens import budget_tokens, estimate_lower, estimate_upper, fit
 
@@ -18,8 +20,8 @@ COUNTED = json.loads((Path(__file__).parent / "token_counts.json").read_text(enc
 
 @pytest.mark.parametrize("kind", COUNTED)
 def test_the_upper_estimate_covers_every_tokenizer_made_for_the_content(kind: str) -> None:
-    text, tokens = COUNTED[kind]["text"], COUNTED[kind]["tokens"]
-    meant = [count for name, count in tokens.items() if text.isascii() or name != "smollm2"]
+    text, counted = COUNTED[kind]["text"], COUNTED[kind]["tokens"]
+    meant = [count for name, count in counted.items() if text.isascii() or name != "smollm2"]
     assert max(meant) <= estimate_upper(text) <= 3 * max(meant)
 
 
@@ -50,10 +52,11 @@ def test_a_planned_segment_of_dense_text_fits_the_context(kind: str) -> None:
         assert estimate_upper(segment_text(text, segment)) <= budget
 
 
-@given(text=st.text(max_size=200), cut=st.integers(0, 200), budget=st.integers(0, 120))
-def test_fit_is_the_longest_prefix_within_the_budget(text: str, cut: int, budget: int) -> None:
+@given(text=st.text(max_size=200), cut=st.integers(0, 200), budget=st.integers(0, 120), block=st.integers(1, 300))
+def test_fit_is_the_longest_prefix_within_the_budget(text: str, cut: int, budget: int, block: int) -> None:
     start = min(cut, len(text))
-    stop = fit(text, start, len(text), max_tokens=budget)
+    with mock.patch.object(tokens, "_BLOCK_CHARS", block):
+        stop = fit(text, start, len(text), max_tokens=budget)
     assert start <= stop <= len(text)
     assert estimate_upper(text[start:stop]) <= budget
     if stop < len(text):
