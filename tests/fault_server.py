@@ -245,9 +245,11 @@ class FaultServer:
             rule = next((rule for rule in self.rules if rule.match in text and rule.hits != rule.times), None)
             call.reply = self._reply(text, body)
             if rule is None:
+                arrived = time.monotonic()
                 async with self._slot():
+                    waited_s = time.monotonic() - arrived
                     await pause(self.latency_s)
-                await self._good(call, messages)
+                await self._good(call, messages, waited_s=waited_s)
             else:
                 rule.hits += 1
                 stats.faults[rule.fault] = stats.faults.get(rule.fault, 0) + 1
@@ -276,12 +278,14 @@ class FaultServer:
         wanted = f"{order.group(1)}\t{order.group(2)}"
         return wanted if body.get("format") else f"{reply}\n{wanted}"
 
-    async def _good(self, call: Call, messages: list[dict[str, str]]) -> None:
+    async def _good(self, call: Call, messages: list[dict[str, str]], *, waited_s: float) -> None:
         tokens = count_tokens(messages)
         if tokens >= call.num_ctx and call.request.get("truncate") is False:
             await FAULTS["400-context"](call)
             return
-        data = piece(call.reply) + final(call, tokens=tokens, total_duration=int(self.latency_s * 1e9) + 3_000_000)
+        worked, waited = int(self.latency_s * 1e9), int(waited_s * 1e9)
+        end = final(call, tokens=tokens, total_duration=worked + waited + 1_001, eval_duration=worked)
+        data = piece(call.reply) + end
         call.writer.write(head(200, chunked=True) + chunk(data) + b"0\r\n\r\n")
         await call.writer.drain()
 

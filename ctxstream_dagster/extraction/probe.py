@@ -15,8 +15,8 @@ from ctxstream_dagster.planning.manifest import Segment
 from ctxstream_dagster.planning.units import SegmentText, Span, record_units
 
 _LINE = "2026-12-01 ticket {number}: the printer on floor 3 prints blank pages. Status: open"
-# A call that waits in the server's queue takes about twice as long as one that does not; less than 50 ms is no wait.
-_WAITED, _NOISE_S = 1.6, 0.05
+# Share of a call's time that it spent waiting, by the server's own durations, from which it did not run with the others.
+_WAITED = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Measured:
     Attributes:
         call_s: wall-clock seconds of a call with a warm prefix, alone.
         tokens: tokens read and written in that call; 0 when not reported.
-        at_once: calls of `concurrency` that ran at the same time without waiting for each other.
+        at_once: calls of `concurrency` that did not wait in the server's queue, as far as it reports durations.
         concurrency: calls sent together.
     """
 
@@ -46,11 +46,11 @@ def measure(backend: OllamaBackend, *, concurrency: int) -> Measured:
             alone = await _call(backend, number=1)
             call_s = time.monotonic() - started
             together = await asyncio.gather(*(_call(backend, number=2 + number) for number in range(concurrency)))
-            fast = sum(1 for completion in together if completion.seconds <= _WAITED * call_s + _NOISE_S)
+            waited = sum(1 for completion in together if completion.queue_wait_s > _WAITED * completion.seconds)
             return Measured(
                 call_s=call_s,
                 tokens=(alone.prompt_tokens or 0) + (alone.output_tokens or 0),
-                at_once=max(fast, 1),
+                at_once=concurrency - waited,
                 concurrency=concurrency,
             )
         finally:

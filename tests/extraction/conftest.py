@@ -26,8 +26,7 @@ def server(shared_server: FaultServer) -> FaultServer:
 
 @pytest.fixture
 def backend(server: FaultServer) -> OllamaBackend:
-    options = OllamaOptions(url=server.url, model="scripted", read_timeout_s=0.4, timeout_s=1.5, api_key="")
-    return OllamaBackend(options)
+    return OllamaBackend(OllamaOptions(url=server.url, model="scripted"))
 
 
 @pytest.fixture(autouse=True)

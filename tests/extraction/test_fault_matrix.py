@@ -11,10 +11,12 @@ from dataclasses import dataclass
 import pytest
 
 from ctxstream_dagster.extraction.ollama import OllamaBackend
+from ctxstream_dagster.extraction.options import OllamaOptions
 from ctxstream_dagster.extraction.question import Mode, Question
 from ctxstream_dagster.extraction.stream import PipelineOptions, stream_segments
 from tests.fakes import STATUSES, tally_of, ticket_segments, truth
 from tests.fault_server import FaultServer
+from tests.faults import FAULTS
 
 SEGMENTS, LINES = 5, 8
 QUESTIONS: dict[Mode, Question] = {
@@ -54,8 +56,6 @@ HEALED = {
     "500-memory": Fate(1),
     "500-load": Fate(1),
     "500-unknown": Fate(1),
-    "hang": Fate(1),
-    "slow-drip": Fate(1),
     "token-repeat": Fate(1),
     "500-repeat": Fate(1),
     "prose": Fate(1),
@@ -121,9 +121,7 @@ def test_a_fault_that_passes_leaves_the_truth(
     backend: OllamaBackend, server: FaultServer, fault: str, mode: Mode, concurrency: int, place: str
 ) -> None:
     hit, fate = PLACES[place], HEALED[fault]
-    server.script({"match": f"s{hit}u3.", "fault": fault, "times": fate.times, "args": {"seconds": 0.1}})
-    if fault == "hang":
-        server.rules[0].args = {"seconds": 5.0}
+    server.script({"match": f"s{hit}u3.", "fault": fault, "times": fate.times})
     segments, results = sweep(backend, server, mode=mode, concurrency=concurrency)
     assert [result.error for result in results] == [""] * SEGMENTS
     assert tally_of(results) == truth(segments)
@@ -131,6 +129,24 @@ def test_a_fault_that_passes_leaves_the_truth(
     assert sum(results[hit].attempts.values()) == (0 if good else fate.times)
     assert not any(result.attempts for result in results if result.index != hit)
     assert server.stats.faults == {fault: fate.times}
+
+
+@everywhere
+@in_flight
+@any_mode
+@pytest.mark.parametrize(("fault", "kind"), [("hang", "stall"), ("slow-drip", "deadline")])
+def test_a_server_that_is_silent_or_drips_is_left_and_asked_once_more(
+    server: FaultServer, fault: str, kind: str, mode: Mode, concurrency: int, place: str
+) -> None:
+    hit = PLACES[place]
+    read_timeout_s, timeout_s = (0.6, 30.0) if fault == "hang" else (30.0, 0.9)
+    options = OllamaOptions(url=server.url, model="scripted", read_timeout_s=read_timeout_s, timeout_s=timeout_s)
+    server.script({"match": f"s{hit}u3.", "fault": fault, "times": 1})
+    segments, results = sweep(OllamaBackend(options), server, mode=mode, concurrency=concurrency)
+    assert [result.error for result in results] == [""] * SEGMENTS
+    assert tally_of(results) == truth(segments)
+    assert results[hit].attempts[kind] >= 1
+    assert server.stats.disconnects >= 1
 
 
 @everywhere
@@ -172,6 +188,4 @@ def test_a_fault_that_stays_makes_that_segment_red_and_no_other(
 
 
 def test_all_scripted_faults_are_in_the_matrix() -> None:
-    from tests.faults import FAULTS
-
-    assert set(FAULTS) - set(HEALED) - set(SPLIT) - set(RED) == {"text"}
+    assert set(FAULTS) - set(HEALED) - set(SPLIT) - set(RED) == {"text", "hang", "slow-drip"}
