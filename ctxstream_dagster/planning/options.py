@@ -27,8 +27,9 @@ class ManifestOptions:
 
     Attributes:
         segment_chars: most characters a window may hold, overlap included; 1 or more.
-        overlap_chars: most characters of the previous segment shown in front, in whole records where one fits;
-            0 or more and below `segment_chars`. Left at 400, it shrinks to an eighth of a segment too small for it.
+        overlap_chars: most characters of the previous segment shown in front, in whole records where one fits, never
+            of another file; 0 or more and below `segment_chars`. Left at 400, it shrinks to an eighth of a segment
+            too small for it.
         boundary_slack: how far before the limit a record boundary is preferred, in characters; below
             `segment_chars`. None means 4,000 under ``nearest`` and a quarter of a segment under ``stable``
             (see `slack_chars`). Where the slack holds no boundary the last one before it is taken, so a record that
