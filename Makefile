@@ -34,10 +34,12 @@ check: setup  ## format, lint, types, import contracts, documentation drift
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python docs/reference.py --check
 
-format: setup  ## rewrite the code in house format
+format: setup  ## rewrite the code in house format, and the generated parts of the documentation
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/python docs/reference.py
 
 bench: setup  ## every benchmark, side by side; tables on the screen, JSON in benchmarks/results
 	@for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
