@@ -18,6 +18,7 @@ from ctxstream_dagster.report.charts import bar_chart, bars, chart_data_url
 from ctxstream_dagster.report.escaping import markdown_text, relative_path, visible
 
 _CELL_CHARS = 120
+_KEYS_NAMED = 5
 _REASON_CHARS = 300
 _SAMPLED_SEGMENTS = 64
 
@@ -39,7 +40,7 @@ def answer_markdown(
         chart: whether the bar chart goes in, as a ``data:`` image of 4 to 20 KB.
         linked: failed segments that are listed by name.
     """
-    parts = [_headline(reduction.statement, withheld=withheld), certainty_sentence(reduction, withheld=withheld)]
+    parts = [_headline(reduction, withheld=withheld), certainty_sentence(reduction, withheld=withheld)]
     if chart and reduction.tally.sorted:
         svg = bar_chart(reduction.tally, reduction.statement)
         parts.append(f"![Bar chart of the tally; the table below says the same]({chart_data_url(svg)})")
@@ -58,6 +59,19 @@ def certainty_sentence(reduction: Reduction, *, withheld: str = "") -> str:
     if statement.margin is None or statement.how not in (Answer.LEAST, Answer.MOST):
         return sure
     return f"{sure} The next value is {number(statement.margin)} away{_of_total(statement.margin, reduction.tally)}."
+
+
+def short_answer(statement: Statement, tally: Tally) -> str:
+    """Return the answer in a line that stays short: of many keys the first few, and how many others there are."""
+    if len(statement.keys) <= _KEYS_NAMED:
+        return statement.text
+    label = statement.text.partition(": ")[0]
+    more = f"and {len(statement.keys) - _KEYS_NAMED:,} more"
+    if statement.how is Answer.LIST:
+        named = ", ".join(f"{key} {number(value)}" for key, value in tally.sorted[::-1][:_KEYS_NAMED])
+        return f"{label}: {len(statement.keys):,} keys: {named} {more}"
+    rest = statement.text[len(label) + 2 + len(", ".join(statement.keys)) :]
+    return f"{label}: {', '.join(statement.keys[:_KEYS_NAMED])} {more}{rest}"
 
 
 def tally_markdown(reduction: Reduction) -> str:
@@ -110,8 +124,8 @@ def manifest_markdown(corpus: PackedCorpus, *, root: str = "", rows: int = 25) -
     proof, options = corpus.manifest.proof, corpus.options
     fills = [entry.segment.length / options.segment_chars for entry in stored]
     head = (
-        f"**{_count(len(stored), 'segment')}** tile {_count(proof.chars, 'character')} of "
-        f"{_count(len(corpus.files), 'file')} exactly, "
+        f"**{counted(len(stored), 'segment')}** tile {counted(proof.chars, 'character')} of "
+        f"{counted(len(corpus.files), 'file')} exactly, "
         f"each character owned once. A segment holds {_range([entry.segment.length for entry in stored])} characters, "
         f"{statistics.median(fills):.0%} of its limit in the middle ({_range(fills, spec='.0%')})."
     )
@@ -122,13 +136,14 @@ def manifest_markdown(corpus: PackedCorpus, *, root: str = "", rows: int = 25) -
     return "\n\n".join(part for part in parts if part)
 
 
-def _headline(statement: Statement, *, withheld: str) -> str:
+def _headline(reduction: Reduction, *, withheld: str) -> str:
     if withheld:
         return f"### No answer: {markdown_text(withheld, limit=600)}"
-    return f"### {markdown_text(statement.text, limit=600)}"
+    return f"### {markdown_text(short_answer(reduction.statement, reduction.tally), limit=600)}"
 
 
-def _count(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """Return the number with its noun, in the singular for one."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -183,7 +198,7 @@ def _skipped(corpus: PackedCorpus, *, root: str, rows: int) -> str:
         return "Nothing was skipped."
     reasons = Counter(entry.reason for entry in corpus.skipped)
     counts = ", ".join(f"{count:,} {visible(reason)}" for reason, count in sorted(reasons.items()))
-    lines = [f"**{_count(len(corpus.skipped), 'path')} skipped:** {markdown_text(counts)}.", ""]
+    lines = [f"**{counted(len(corpus.skipped), 'path')} skipped:** {markdown_text(counts)}.", ""]
     lines += ["| path | reason | detail |", "|---|---|---|"]
     lines += [
         f"| {markdown_text(relative_path(entry.path, root=root), limit=_CELL_CHARS)} | {markdown_text(entry.reason)} "
