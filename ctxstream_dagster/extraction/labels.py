@@ -30,7 +30,7 @@ def decode_labels(
     check_sane(lines)
     text = "\n".join(lines)
     known = {question.same_key(label): label for label in question.labels}
-    answers, rejected = _answers(text, lines, window, alone=len(window.units) == 1)
+    answers, rejected = _answers(text, lines, window, cue=question.cue)
     numbers = {unit.number for unit in window.units}
     rejected += [
         RejectedLine(text=f"{number}: {label}"[:_SHOWN], reason="unknown-unit")
@@ -54,16 +54,16 @@ def decode_labels(
 
 
 def _answers(
-    text: str, lines: list[str], window: Window, *, alone: bool
+    text: str, lines: list[str], window: Window, *, cue: str
 ) -> tuple[list[tuple[int, str]], list[RejectedLine]]:
-    first = window.units[0].number
+    first, alone = window.units[0].number, len(window.units) == 1
     given = _json(text)
     if isinstance(given, str) and alone:
         return [(first, given)], []
     if isinstance(given, list):
         return _pairs(cast("list[tuple[str, Any]]", given), first=first, alone=alone)
     if alone and len(lines) == 1:
-        return [(first, _label_of(lines[0]))], []
+        return [(first, _label_of(lines[0].strip().removeprefix(cue)))], []
     answers: list[tuple[int, str]] = []
     rejected: list[RejectedLine] = []
     for line in lines:

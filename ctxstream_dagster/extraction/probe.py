@@ -15,7 +15,7 @@ from ctxstream_dagster.planning.manifest import Segment
 from ctxstream_dagster.planning.units import SegmentText, Span, record_units
 
 _LINE = "2026-12-01 ticket {number}: the printer on floor 3 prints blank pages. Status: open"
-# Share of a call's time that it spent waiting, by the server's own durations, from which it did not run with the others.
+# Share of a call that it spent waiting, by the server's own durations, from which it did not run with the others.
 _WAITED = 0.3
 
 

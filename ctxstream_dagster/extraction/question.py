@@ -45,6 +45,8 @@ class Question:
             model to count, which small models get wrong.
         labels: the closed set. Required in `labels`; elsewhere optional, and then any other key is rejected.
         examples: solved examples. In `labels` a reply is a label; elsewhere it is the reply lines.
+        cue: in `labels` with one unit a call, the words that end the question, best taken from the text itself
+            (``Status:``). Measured on a 270M model: 44 of 60 right without, 59 with.
         units_per_window: units sent in one call; 0 for the whole segment; None for the measured default of the mode
             (labels 1, records 20, counts 0).
         values: in `records`, whether a line may carry a value; without it every record counts 1.
@@ -63,6 +65,7 @@ class Question:
     mode: Mode
     labels: tuple[str, ...] = ()
     examples: tuple[Example, ...] = ()
+    cue: str = "Label:"
     units_per_window: int | None = None
     values: bool = False
     max_records_per_unit: int | None = None
@@ -164,6 +167,8 @@ def _check_types(question: Question) -> None:
         choices = get_args(Grounding)
         near = nearest_name(str(question.grounding), choices)
         raise ConfigError(f"Unknown grounding {question.grounding!r}{near}: choose {', '.join(choices)}.")
+    if not isinstance(cast("object", question.cue), str) or "\n" in question.cue:
+        raise ConfigError(f"'cue' is one line of text, not {question.cue!r}.")
     for name in ("values", "ignore_case", "nfc", "canary"):
         if not isinstance(cast("object", getattr(question, name)), bool):
             raise ConfigError(f"{name!r} is true or false, not {getattr(question, name)!r}.")

@@ -73,9 +73,15 @@ def system_text(question: Question) -> str:
 def _prefix(question: Question) -> tuple[Mapping[str, str], ...]:
     messages: list[Mapping[str, str]] = [{"role": "system", "content": system_text(question)}]
     for example in question.examples:
-        messages.append({"role": "user", "content": fence(_neutral(example.text), name="TEXT")})
+        messages.append({"role": "user", "content": _cued(fence(_neutral(example.text), name="TEXT"), question)})
         messages.append({"role": "assistant", "content": _example_reply(example.reply, question)})
     return tuple(messages)
+
+
+def _cued(text: str, question: Question) -> str:
+    # Models below a billion parameters continue a text rather than obey a system message: the last words decide.
+    single = question.mode == "labels" and question.window_units == 1
+    return f"{text}\n{question.cue}" if single and question.cue else text
 
 
 def _example_reply(reply: str, question: Question) -> str:
@@ -84,7 +90,7 @@ def _example_reply(reply: str, question: Question) -> str:
 
 def _window_text(window: Window, question: Question) -> str:
     if question.mode == "labels" and question.window_units == 1:
-        return fence(_neutral(window.units[0].text), name="TEXT")
+        return _cued(fence(_neutral(window.units[0].text), name="TEXT"), question)
     if question.mode == "counts":
         body = fence(_neutral(window.text), name="TEXT")
     else:

@@ -321,6 +321,10 @@ def test_every_unit_gets_its_label(reply: str) -> None:
     assert decoded.rejected == ()
 
 
+def test_a_repeated_cue_is_no_part_of_the_label() -> None:
+    assert pairs(read("The ticket's status: alpha", "labels", window=ONE, cue="The ticket's status:")) == [("alpha", 1)]
+
+
 def test_units_left_out_twice_or_unknown_are_rejected_by_name() -> None:
     decoded = read("1: alpha\n2: beta\n2: gamma\n4: omega\n9: alpha\nSure!", "labels")
     assert pairs(decoded) == [("alpha", 1)]

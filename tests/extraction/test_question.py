@@ -38,6 +38,7 @@ GOOD = {"extract": "The status.", "mode": "labels", "labels": ["open", "closed"]
         ({"max_rejected": 1}, "max_rejected"),
         ({"max_rejected": "2%"}, "max_rejected"),
         ({"nfc": "yes"}, "nfc"),
+        ({"cue": "a\nb"}, "cue"),
         ({"values": True}, "belong to mode 'records'"),
         ({"grounding": "verbatim"}, "belongs to mode 'records'"),
         ({"mode": "records", "grounding": "verbatm"}, "did you mean 'verbatim'"),
@@ -122,6 +123,18 @@ def test_the_fixed_part_of_a_prompt_is_the_same_for_every_window(mode: Mode) -> 
     assert len({prompt.messages[:-1] for prompt in map(_frozen, prompts)}) == 1
     overhead = sum(estimate_upper(message["content"]) for message in prompts[0].messages[:-1])
     assert prompt_overhead_tokens(question) > overhead
+
+
+def test_the_cue_ends_the_unit_and_its_examples_where_one_label_is_asked_for() -> None:
+    segment = segment_of("a\nb\n")
+    example = Example(text="t", reply="p")
+    question = Question(extract="x", mode="labels", labels=("p", "q"), examples=(example,), cue="Status:")
+    _, shown, answer, asked = render(next(windows(segment, question)), question).messages
+    assert shown["content"] == "<<<TEXT\nt\nTEXT>>>\nStatus:"
+    assert answer["content"] == '"p"'
+    assert asked["content"] == "<<<TEXT\na\nTEXT>>>\nStatus:"
+    many = replace(question, units_per_window=2)
+    assert render(next(windows(segment, many)), many).messages[-1]["content"].endswith("TEXT>>>")
 
 
 def test_the_schema_of_several_units_requires_each_by_its_number() -> None:
