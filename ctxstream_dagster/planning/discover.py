@@ -7,7 +7,7 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,12 +47,11 @@ def discover(paths: Sequence[str | Path]) -> Discovery:
     A path that exists is taken as it is, symbolic links followed, even when its name looks like a glob. Anything else
     with ``*``, ``?`` or ``[`` is a glob: ``**`` stands for any number of directories and follows no links, names with
     a leading dot match only a pattern with one, and matches come sorted by name. One file named twice, also through a
-    link, is read once, at its first place. Raises `CorpusError` for a path that is not there, a broken link, and a
-    glob without a match.
+    link, is read once, at its first place. Raises `CorpusError` for a path that is not there, a broken link, a glob
+    without a match, and a source inside another.
     """
-    sources: list[Source] = []
+    sources: dict[str, Source] = {}
     skipped: list[Skipped] = []
-    seen: set[str] = set()
     if not paths:
         raise CorpusError("No path was given. Name a file, a glob or a directory.")
     for path in paths:
@@ -62,15 +61,25 @@ def discover(paths: Sequence[str | Path]) -> Discovery:
             if isinstance(found, Skipped):
                 skipped.append(found)
                 continue
-            real = os.path.realpath(found.path)
-            if real not in seen:
-                seen.add(real)
-                sources.append(found)
+            sources.setdefault(os.path.realpath(found.path), found)
         if not matched:
             raise CorpusError(
                 f"No file matches {_shown(os.fspath(path))!r}. Check the pattern and the working directory."
             )
-    return Discovery(sources=tuple(sources), skipped=tuple(skipped))
+    _refuse_nested(sources)
+    return Discovery(sources=tuple(sources.values()), skipped=tuple(skipped))
+
+
+def _refuse_nested(sources: Mapping[str, Source]) -> None:
+    """Raise `CorpusError` when one source lies inside another, which would count it twice."""
+    directories = {Path(real): source for real, source in sources.items() if source.is_directory}
+    for real, source in sources.items():
+        for parent in Path(real).parents if directories else ():
+            if parent in directories:
+                raise CorpusError(
+                    f"{source.name} lies in {directories[parent].name}, which is named too, and would count twice. "
+                    "Name one of them."
+                )
 
 
 def _named(path: str) -> Iterator[Source | Skipped]:

@@ -81,6 +81,14 @@ def test_a_directory_is_a_source_and_a_glob_s_directory_is_skipped(tree: Path) -
     assert [source.name for source in found.sources] == ["c.txt"]
 
 
+@pytest.mark.parametrize(
+    "paths", [["sub", "sub/d.log"], ["sub/deep/e.log", "sub"], ["sub", "sub/deep"], ["s*/*.log", "sub"]]
+)
+def test_a_source_inside_another_is_refused(tree: Path, paths: list[str]) -> None:
+    with pytest.raises(CorpusError, match=r"lies in sub, which is named too, and would count twice"):
+        discover(paths)
+
+
 def test_links_are_followed_when_named_and_counted_once(tree: Path) -> None:
     (tree / "current.log").symlink_to("a.log")
     assert names("current.log") == ["current.log"]

@@ -34,6 +34,7 @@ def read(path: Path) -> tuple[str, str]:
         (b"\xef\xbb\xbfcaf\xe9", "cp1252", "ï»¿café"),
         (b"\xff\xfe" + b"\x00\xd8a\x00", "utf-16-le", "\ufffda"),
         (b"\xff\xfea\x00b", "utf-16-le", "a\ufffd"),
+        ("was already broken: \ufffd\n".encode(), "utf-8", "was already broken: \ufffd\n"),
         (b"", "utf-8", ""),
         (b"\xef\xbb\xbf", "utf-8-sig", ""),
         (b"\n", "utf-8", "\n"),
