@@ -22,7 +22,7 @@ from ctxstream_dagster.extraction.records import SegmentResult
 from ctxstream_dagster.extraction.store import ReplyStore
 from ctxstream_dagster.extraction.stream import PipelineOptions, stream_segments
 from ctxstream_dagster.planning.corpus import PackedCorpus, pack
-from ctxstream_dagster.planning.options import ManifestOptions
+from ctxstream_dagster.planning.options import ManifestOptions, written_delimiter
 from ctxstream_dagster.reduction.answer import Answer, number
 from ctxstream_dagster.reduction.sweep import Reduction, reduce_sweep, reduction_json
 from ctxstream_dagster.storage import cache_home, data_home, replies_path
@@ -104,7 +104,7 @@ def ask_command(
         overlap_chars=overlap_chars,
         boundary=boundary.value,
         unit=unit.value,
-        record_delim=record_delim.encode("utf-8").decode("unicode_escape") if "\\" in record_delim else record_delim,
+        record_delim=written_delimiter(record_delim),
     )
     if question.advice():
         Console(stderr=True, soft_wrap=True).print(f"Note: {question.advice()}", highlight=False)
