@@ -61,6 +61,7 @@ class FaultServer:
         self.trained_ctx = 131_072
         self.effective_ctx: int | None = None
         self.obedient = False
+        self.prefix = ""
         self.load_s = 0.0
         self.parallel: int | None = None
         self.capabilities = ["completion"]
@@ -168,7 +169,8 @@ class FaultServer:
         except asyncio.IncompleteReadError:
             return False
         first, *lines = top.decode("latin-1").split("\r\n")
-        path = first.split(" ")[1]
+        given = first.split(" ")[1]
+        path = given.removeprefix(self.prefix) if given.startswith(self.prefix) else "outside"
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
         data = await reader.readexactly(int(headers.get("content-length", 0)))
         body = json.loads(data) if data else {}

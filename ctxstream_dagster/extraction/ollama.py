@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -88,7 +89,9 @@ class OllamaBackend:
 
     async def _chat(self, prompt: Prompt) -> ChatReply:
         reader = ChatReader()
-        async with self._client().stream("POST", f"{self._url}/api/chat", json=self._body(prompt)) as response:
+        # Escaped to ASCII: a lone surrogate in the corpus is no UTF-8, but is JSON.
+        body = json.dumps(self._body(prompt)).encode("ascii")
+        async with self._client().stream("POST", f"{self._url}/api/chat", content=body) as response:
             if response.status_code != 200:
                 raise status_error(
                     response.status_code,
@@ -159,7 +162,11 @@ class OllamaBackend:
             return client
 
     def _client_settings(self) -> dict[str, Any]:
-        headers = {"accept-encoding": "identity", "user-agent": "ctxstream"}
+        headers = {
+            "accept-encoding": "identity",
+            "content-type": "application/json",
+            "user-agent": "ctxstream",
+        }
         if self.options.bearer:
             headers["authorization"] = f"Bearer {self.options.bearer}"
         return {

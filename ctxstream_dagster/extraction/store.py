@@ -16,7 +16,7 @@ from ctxstream_dagster.extraction.backend import Completion, ModelIdentity, Prom
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (
     request_sha256 TEXT PRIMARY KEY,
-    reply TEXT NOT NULL,
+    reply BLOB NOT NULL,
     prompt_tokens INTEGER,
     output_tokens INTEGER,
     created TEXT NOT NULL DEFAULT (datetime('now'))
@@ -59,18 +59,23 @@ class ReplyStore:
             )
         except sqlite3.Error as error:
             raise self._failure("read", error) from error
-        return None if row is None else Completion(text=row[0], prompt_tokens=row[1], output_tokens=row[2])
+        if row is None:
+            return None
+        text = row[0].decode("utf-8", "surrogatepass")
+        return Completion(text=text, prompt_tokens=row[1], output_tokens=row[2])
 
     def put(self, request: str, completion: Completion) -> None:
         """Store a reply; one already stored for the request is replaced."""
+        # As bytes, because a reply may hold half a surrogate pair, which SQLite's text cannot.
+        reply = completion.text.encode("utf-8", "surrogatepass")
         try:
             with self._connection() as connection:
                 connection.execute(
                     "INSERT OR REPLACE INTO replies (request_sha256, reply, prompt_tokens, output_tokens) "
                     "VALUES (?, ?, ?, ?)",
-                    (request, completion.text, completion.prompt_tokens, completion.output_tokens),
+                    (request, reply, completion.prompt_tokens, completion.output_tokens),
                 )
-        except (sqlite3.Error, UnicodeEncodeError) as error:
+        except sqlite3.Error as error:
             raise self._failure("write", error) from error
 
     def close(self) -> None:

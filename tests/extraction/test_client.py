@@ -159,6 +159,23 @@ def test_a_separator_of_unicode_inside_a_reply_does_not_cut_its_line(server: Fau
     assert once(OllamaBackend(OllamaOptions(url=server.url, model="scripted"))).text == "a\u2028b\u0085c\t1"
 
 
+def test_half_a_surrogate_pair_in_corpus_or_reply_stops_nothing(server: FaultServer) -> None:
+    server.script({"fault": "text", "args": {"text": "reply"}})
+    prompt = Prompt(messages=({"role": "user", "content": "a\ud800b"},))
+    assert once(OllamaBackend(OllamaOptions(url=server.url, model="scripted")), prompt).text == "reply"
+    assert server.bodies[-1]["messages"][0]["content"] == "a\ud800b"
+
+
+def test_a_path_prefix_goes_in_front_of_every_route(server: FaultServer) -> None:
+    server.prefix = "/ollama"
+    try:
+        backend = OllamaBackend(OllamaOptions(url=f"{server.url}/ollama/", model="scripted"))
+        assert backend.preflight().digest
+        assert once(backend).text == '"alpha"'
+    finally:
+        server.prefix = ""
+
+
 @pytest.mark.parametrize(
     ("body", "text"),
     [

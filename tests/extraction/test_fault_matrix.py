@@ -6,7 +6,7 @@ lost, tries are bounded, and never more than N calls are in flight.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -101,10 +101,13 @@ in_flight = pytest.mark.parametrize("concurrency", [1, 8])
 any_mode = pytest.mark.parametrize("mode", QUESTIONS)
 
 
-def sweep(backend: OllamaBackend, server: FaultServer, *, mode: Mode, concurrency: int):
+def sweep(
+    backend: OllamaBackend, server: FaultServer, *, mode: Mode, concurrency: int, units_per_window: int | None = None
+):
     segments = ticket_segments(SEGMENTS, lines=LINES)
     options = PipelineOptions(concurrency=concurrency)
-    results = list(stream_segments(segments, QUESTIONS[mode], backend=backend, options=options))
+    question = replace(QUESTIONS[mode], units_per_window=units_per_window)
+    results = list(stream_segments(segments, question, backend=backend, options=options))
     assert [result.index for result in results] == list(range(SEGMENTS))
     assert server.stats.peak <= concurrency
     begun = sum(result.calls for result in results)
@@ -151,14 +154,14 @@ def test_a_server_that_is_silent_or_drips_is_left_and_asked_once_more(
 
 @everywhere
 @in_flight
-@pytest.mark.parametrize("mode", ["records", "counts"])
+@any_mode
 @pytest.mark.parametrize("fault", SPLIT)
 def test_a_window_that_does_not_fit_is_halved_without_loss(
     backend: OllamaBackend, server: FaultServer, fault: str, mode: Mode, concurrency: int, place: str
 ) -> None:
     hit = PLACES[place]
     server.script({"match": f"s{hit}u3.", "fault": fault, "times": 2})
-    segments, results = sweep(backend, server, mode=mode, concurrency=concurrency)
+    segments, results = sweep(backend, server, mode=mode, concurrency=concurrency, units_per_window=LINES)
     assert [result.error for result in results] == [""] * SEGMENTS
     assert tally_of(results) == truth(segments)
     assert results[hit].splits == 2

@@ -137,7 +137,7 @@ def test_threads_and_processes_share_one_file(store: ReplyStore) -> None:
 
 
 def test_any_text_comes_back_exactly(store: ReplyStore) -> None:
-    text = "a\x00b\r\n\u2028\U0001f600\t"
+    text = "a\x00b\r\n\u2028\U0001f600\t\ud800"
     store.put("k", Completion(text=text))
     found = store.get("k")
     assert found is not None
