@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath
 
 LANGUAGES = (
     "bash",
@@ -74,6 +73,7 @@ _CPLUSPLUS = re.compile(
     rb"^[ \t]*(?:class[ \t]+\w|namespace\b|template[ \t]*<|public:|private:|protected:|using[ \t]+\w+|constexpr\b)",
     re.M,
 )
+_CPLUSPLUS_WORDS = (b"class", b"namespace", b"template", b"public:", b"private:", b"protected:", b"using", b"constexpr")
 _GENERATED = re.compile(rb"^[ \t]*(?://|#|/\*|\*|--|;|<!--)[ \t]*Code generated .{0,200}DO NOT EDIT", re.M)
 _GENERATED_HEAD_BYTES = 2_000
 _MINIFIABLE = frozenset({".js", ".mjs", ".cjs", ".css"})
@@ -83,9 +83,9 @@ _LONG_LINE_BYTES = 5_000
 
 def language_of(path: str, source: bytes) -> str:
     """Return the language of a file by its path and its UTF-8 text; ``text`` when it is none of `LANGUAGES`."""
-    name = PurePosixPath(path).name
+    name = path.rpartition("/")[2]
     found = _BY_NAME.get(name) or _BY_EXTENSION.get(_extension(name))
-    if found == "c" and name.endswith((".h", ".H")) and _CPLUSPLUS.search(source):
+    if found == "c" and name.endswith((".h", ".H")) and _is_cplusplus(source):
         return "cpp"
     if found == "typescript" and source.startswith(b"<?xml"):  # Qt's translation files
         return TEXT
@@ -96,9 +96,15 @@ def language_of(path: str, source: bytes) -> str:
     return TEXT
 
 
+def _is_cplusplus(source: bytes) -> bool:
+    # Most headers of C hold none of these words, and looking for one is quicker than matching lines.
+    return any(word in source for word in _CPLUSPLUS_WORDS) and _CPLUSPLUS.search(source) is not None
+
+
 def is_generated(source: bytes) -> bool:
     """Return whether the first lines say that a tool wrote the file (``Code generated ... DO NOT EDIT``)."""
-    return _GENERATED.search(source[:_GENERATED_HEAD_BYTES]) is not None
+    head = source[:_GENERATED_HEAD_BYTES]
+    return b"DO NOT EDIT" in head and _GENERATED.search(head) is not None
 
 
 def is_minified(path: str, source: bytes) -> bool:

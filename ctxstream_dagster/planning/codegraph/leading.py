@@ -32,7 +32,7 @@ def leading_start(source: bytes, start: int, *, language: str) -> int:
     shebang is no comment.
     """
     first = source.rfind(b"\n", 0, start) + 1
-    if first == 0 or source[first:start].strip():
+    if first < 2 or source[first - 2 : first] == b"\n\n" or source[first:start].strip():
         return start
     prefixes = _PREFIXES[language]
     top = start

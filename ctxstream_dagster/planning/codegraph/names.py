@@ -184,4 +184,5 @@ def _first(node: Any, types: frozenset[str], *, named: bool = True) -> Any:
 
 
 def _text(node: Any, source: bytes) -> str:
-    return " ".join(source[node.start_byte : node.end_byte].decode("utf-8", "replace").split())
+    written = source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+    return written if written.isidentifier() else " ".join(written.split())

@@ -27,7 +27,8 @@ def defined_names(rows: Iterable[SymbolRow]) -> set[bytes]:
     return {
         bare.encode()
         for kind, name, *_ in rows
-        if kind not in _NOT_REFERRED_TO and len(bare := _QUALIFIERS.split(name)[-1]) >= _SHORTEST_NAME
+        if kind not in _NOT_REFERRED_TO
+        and len(bare := name if name.isidentifier() else _QUALIFIERS.split(name)[-1]) >= _SHORTEST_NAME
     }
 
 
@@ -41,8 +42,7 @@ def reference_edges(definitions: Sequence[set[bytes]], words: Sequence[bytes]) -
                 shared.add(name)
     for name in shared:
         del definer[name]
-    known = definer.keys()
     edges: set[tuple[int, int]] = set()
     for position, text in enumerate(words):
-        edges.update((position, definer[name]) for name in known & set(text.split()))
+        edges.update([(position, definer[name]) for name in text.split() if name in definer])
     return tuple(sorted((user, target) for user, target in edges if user != target))

@@ -7,7 +7,7 @@ A walk reads the same tree through every provider and in the same order under ev
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from typing import Any
@@ -28,6 +28,8 @@ from ctxstream_dagster.planning.codegraph.tables import (
 )
 from ctxstream_dagster.planning.codegraph.values import SymbolRow
 
+_LEAVES = frozenset({"comment", "identifier", "line_comment", "block_comment", "number_literal", "string_literal"})
+_ERROR_KIND = 0xFFFF
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 
@@ -38,11 +40,12 @@ class _Kinds:
     key: attrgetter[Any]
     visited: frozenset[Any]
     entered: frozenset[Any]
+    passed: frozenset[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Found:
-    """A definition in bytes: what it is, where it and what belongs to it start and end, who encloses it."""
+    """A definition in bytes while its file is read: what it is, where it starts and ends, who encloses it."""
 
     kind: str
     name: str
@@ -72,32 +75,32 @@ def walk(root: Any, source: bytes, *, language: str, whole: bool = False) -> Ite
     `whole` visits every node instead of those that `tables.ENTER` and `tables.HINTS` lead to: to compare with.
     """
     kinds = _kinds(language)
-    key, visited, entered, hint = kinds.key, kinds.visited, kinds.entered, HINTS[language]
+    key, visited, entered, passed = kinds.key, kinds.visited, kinds.entered, kinds.passed
+    hints = sorted(found.start() for hint in HINTS[language] for found in hint.finditer(source))
+    hints.append(len(source))
+    following = 0
     cursor = root.walk()
     ancestors: list[Any] = []
-    in_expression = [whole]
     while True:
         node = cursor.node
         kind = key(node)
-        if kind in visited:
-            yield node, ancestors
-        is_statement = kind in entered
-        if (
-            is_statement
-            or in_expression[-1]
-            or not ancestors
-            or (hint is not None and hint.search(source, node.start_byte, node.end_byte))
-            or node.has_error
-        ) and cursor.goto_first_child():
-            ancestors.append(node)
-            in_expression.append(whole or not is_statement)
-            continue
+        if kind not in passed:
+            if kind in visited:
+                yield node, ancestors
+            if kind not in entered and not whole:
+                start = node.start_byte
+                while hints[following] < start:
+                    following += 1
+            if (
+                whole or kind in entered or not ancestors or hints[following] < node.end_byte or node.has_error
+            ) and cursor.goto_first_child():
+                ancestors.append(node)
+                continue
         while not cursor.goto_next_sibling():
             if not ancestors:
                 return
             cursor.goto_parent()
             ancestors.pop()
-            in_expression.pop()
             if not ancestors:
                 return
 
@@ -117,9 +120,7 @@ def _define(
         return
     outer = node
     for ancestor in reversed(ancestors):
-        if ancestor.type not in WRAPPERS or ancestor.named_child_count == 0:
-            break
-        if _last_named(ancestor) != outer:
+        if ancestor.type not in WRAPPERS or ancestor.named_children[-1:] != [outer]:
             break
         outer = ancestor
     end = max(outer.end_byte, node.end_byte)
@@ -140,10 +141,6 @@ def _define(
     enclosing.append(len(found) - 1)
 
 
-def _last_named(node: Any) -> Any:
-    return node.named_children[-1]
-
-
 def _is_file_scope(node: Any, language: str) -> bool:
     return language in ("csharp", "php") and (
         node.type == "file_scoped_namespace_declaration" or node.child_by_field_name("body") is None
@@ -153,8 +150,8 @@ def _is_file_scope(node: Any, language: str) -> bool:
 def _close_file_scope(found: list[_Found], enclosing: list[int], *, at: int) -> None:
     # A second `namespace B;` ends the first.
     while enclosing:
-        index = enclosing.pop()
-        found[index] = replace(found[index], end=min(found[index].end, at))
+        symbol = found[enclosing.pop()]
+        symbol.end = min(symbol.end, at)
 
 
 def _rows(found: Sequence[_Found], source: bytes) -> list[SymbolRow]:
@@ -187,25 +184,26 @@ def _rows(found: Sequence[_Found], source: bytes) -> list[SymbolRow]:
 def _kinds(language: str) -> _Kinds:
     grammar = load_grammar(language)
     assert grammar is not None
-    visited = frozenset(SYMBOLS[language]) | IMPORTS[language]
+    visited, entered = frozenset(SYMBOLS[language]) | IMPORTS[language], ENTER.get(language, frozenset())
     by_number = _numbers(grammar)
     if by_number is None:
-        return _Kinds(attrgetter("type"), visited, ENTER[language])
+        return _Kinds(attrgetter("type"), visited, entered, frozenset())
+    named = {number: name for number, name in by_number.items() if name}
     return _Kinds(
         attrgetter("kind_id"),
-        frozenset(number for number, name in by_number.items() if name in visited),
-        frozenset(number for number, name in by_number.items() if name in ENTER[language]),
+        frozenset(number for number, name in named.items() if name in visited),
+        frozenset(number for number, name in named.items() if name in entered),
+        frozenset(number for number, name in by_number.items() if not name or name in _LEAVES),
     )
 
 
 def _numbers(grammar: Grammar) -> dict[int, str] | None:
-    """Return the named node types by number, or None for the legacy core, where asking for them crashes."""
+    """Return node types by number, punctuation as "", or None for the legacy core, where asking for them crashes."""
     tables = grammar.tables
     if not hasattr(tables, "node_kind_for_id"):
         return None
     numbers = {
-        number: tables.node_kind_for_id(number)
+        number: tables.node_kind_for_id(number) if tables.node_kind_is_named(number) else ""
         for number in range(tables.node_kind_count)
-        if tables.node_kind_is_named(number)
     }
-    return numbers | {0xFFFF: "ERROR"}
+    return numbers | {_ERROR_KIND: "ERROR"}

@@ -14,14 +14,19 @@ class PythonResolver:
     def __init__(self, index: FileIndex) -> None:
         self._index = index
         modules = sorted(path for path in index.files if path.endswith((".py", ".pyi")))
-        self._roots = sorted({self._root(path) for path in modules})
+        self._root_of: dict[str, str] = {}
+        self._found: dict[tuple[str, str, str], list[str]] = {}
+        self._roots = sorted({self._root(posixpath.dirname(path)) for path in modules})
 
     def find(self, path: str, form: str, target: str) -> list[str]:
         module, _, name = target.partition(NAME_SEPARATOR)
         dots = len(module) - len(module.lstrip("."))
-        if not dots:
-            return self._absolute(path, module, name)
         directory = posixpath.dirname(path)
+        if not dots:
+            asked = (self._root(directory), module, name)
+            if asked not in self._found:
+                self._found[asked] = self._absolute(*asked)
+            return self._found[asked]
         for _ in range(dots - 1):
             directory = posixpath.dirname(directory)
         return self._at(joined(directory, module[dots:].replace(".", "/")), name)
@@ -29,14 +34,15 @@ class PythonResolver:
     def is_local(self, form: str, target: str) -> bool:
         return target.startswith(".")
 
-    def _root(self, path: str) -> str:
-        directory = posixpath.dirname(path)
-        while directory and joined(directory, "__init__.py") in self._index.files:
-            directory = posixpath.dirname(directory)
-        return directory
+    def _root(self, directory: str) -> str:
+        root = self._root_of.get(directory)
+        if root is None:
+            is_package = directory and f"{directory}/__init__.py" in self._index.files
+            root = self._root(posixpath.dirname(directory)) if is_package else directory
+            self._root_of[directory] = root
+        return root
 
-    def _absolute(self, path: str, module: str, name: str) -> list[str]:
-        own = self._root(path)
+    def _absolute(self, own: str, module: str, name: str) -> list[str]:
         likely = list(dict.fromkeys((own, "", "src")))
         parts = module.split(".")
         for root in (*likely, *(root for root in self._roots if root not in likely)):
@@ -50,8 +56,9 @@ class PythonResolver:
         return []
 
     def _at(self, base: str, name: str) -> list[str]:
-        candidates = [f"{base}.py", joined(base, "__init__.py"), f"{base}.pyi", joined(base, "__init__.pyi")]
+        below = f"{base}/" if base else ""
+        candidates = [f"{base}.py", f"{below}__init__.py", f"{base}.pyi", f"{below}__init__.pyi"]
         if name and name != "*":
-            inside = joined(base, name)
-            candidates = [f"{inside}.py", joined(inside, "__init__.py"), f"{inside}.pyi", *candidates]
+            inside = below + name
+            candidates = [f"{inside}.py", f"{inside}/__init__.py", f"{inside}.pyi", *candidates]
         return self._index.first_of(candidates)
