@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import Annotated
 
@@ -9,16 +10,23 @@ import typer
 
 from ctxstream_dagster import __version__
 from ctxstream_dagster.cli.ask import ask_command
+from ctxstream_dagster.cli.check import check_command
 from ctxstream_dagster.cli.dev import dev_command
-from ctxstream_dagster.cli.doctor import doctor_command
+from ctxstream_dagster.cli.dagster_checks import dagster_findings
+from ctxstream_dagster.cli.doctor import MORE_CHECKS, doctor_command
+from ctxstream_dagster.cli.gc import gc_command
 from ctxstream_dagster.cli.graph import graph_command
+from ctxstream_dagster.cli.init import init_command
 from ctxstream_dagster.cli.plan import plan_command
+from ctxstream_dagster.cli.report import report_command
+from ctxstream_dagster.cli.serve_model import serve_model
 from ctxstream_dagster.cli.sweep import sweep_command
 from ctxstream_dagster.errors import CtxstreamError, UsageError
 
 EXIT_WITHHELD = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+NARROW_COLUMNS = 80
 
 app = typer.Typer(
     name="ctxstream",
@@ -47,15 +55,24 @@ def _top(
 app.command("plan")(plan_command)
 app.command("ask")(ask_command)
 app.command("sweep")(sweep_command)
+app.command("report")(report_command)
+app.command("init")(init_command)
+app.command("check")(check_command)
 app.command("graph")(graph_command)
 app.command("dev")(dev_command)
 app.command("doctor")(doctor_command)
+app.command("gc")(gc_command)
+MORE_CHECKS.append(dagster_findings)
+app.command("serve-model")(serve_model)
 
 
 def main() -> None:
     """Run the command line; every expected failure is one sentence on standard error, never a traceback."""
+    if shutil.get_terminal_size().columns < NARROW_COLUMNS:
+        # The framed help would cut option names off.
+        app.rich_markup_mode = None
     try:
-        app()
+        app(prog_name="ctxstream")
     except KeyboardInterrupt:
         _fail("Stopped. Finished replies are kept: the same command goes on from here.", EXIT_INTERRUPTED)
     except UsageError as error:
