@@ -1,5 +1,8 @@
 """How close `stream` comes to the ideal, calls x latency / N, on a server whose every reply takes the same time.
 
+Beside it, in the same run, a loop over bare sockets that sends ready-made bytes and reads nothing into the reply: what
+this machine can reach at all, under whatever else it is doing.
+
 Run: ``python benchmarks/streaming.py [--latency 0.25] [--rounds 40] [--repeat 3]``. The server is a process of its own.
 Saves the table as JSON in benchmarks/results/.
 """
@@ -7,6 +10,7 @@ Saves the table as JSON in benchmarks/results/.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import json
 import os
@@ -60,6 +64,27 @@ def seconds(url: str, *, concurrency: int, calls: int) -> float:
     return elapsed
 
 
+def bare_seconds(url: str, *, concurrency: int, calls: int) -> float:
+    """Return the wall-clock time of `calls` identical requests over `concurrency` bare connections."""
+    host, port = url.removeprefix("http://").split(":")
+    body = json.dumps({"model": "scripted", "messages": [{"role": "user", "content": "Status: alpha"}]}).encode()
+    request = b"POST /api/chat HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+
+    async def lane(count: int) -> None:
+        reader, writer = await asyncio.open_connection(host, int(port))
+        for _ in range(count):
+            writer.write(request)
+            await reader.readuntil(b"\r\n0\r\n\r\n")
+        writer.close()
+
+    async def lanes() -> None:
+        await asyncio.gather(*(lane(calls // concurrency) for _ in range(concurrency)))
+
+    started = time.perf_counter()
+    asyncio.run(lanes())
+    return time.perf_counter() - started
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--latency", type=float, default=0.25)
@@ -68,16 +93,19 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 2, 8, 32])
     options = parser.parse_args()
     rows: list[dict[str, float]] = []
-    print(f"{'N':>3} {'calls':>6} {'ideal s':>8} {'median s':>9} {'of ideal':>9}")
+    print(f"{'N':>3} {'calls':>6} {'ideal s':>8} {'bare s':>8} {'stream s':>9} {'of ideal':>9} {'of bare':>8}")
     with server(latency_s=options.latency) as url:
         for concurrency in options.concurrency:
             calls = concurrency * options.rounds
-            times = [seconds(url, concurrency=concurrency, calls=calls) for _ in range(options.repeat)]
-            ideal, median = calls * options.latency / concurrency, statistics.median(times)
-            print(f"{concurrency:>3} {calls:>6} {ideal:>8.2f} {median:>9.2f} {ideal / median:>8.1%}", flush=True)
-            rows.append(
-                {"n": concurrency, "calls": calls, "ideal_s": ideal, "median_s": median, "share": ideal / median}
-            )
+            sizes = {"concurrency": concurrency, "calls": calls}
+            pairs = [(bare_seconds(url, **sizes), seconds(url, **sizes)) for _ in range(options.repeat)]
+            ideal = calls * options.latency / concurrency
+            bare, ours = (statistics.median(times) for times in zip(*pairs, strict=True))
+            share = ideal / ours
+            line = f"{concurrency:>3} {calls:>6} {ideal:>8.2f} {bare:>8.2f} {ours:>9.2f}"
+            print(f"{line} {share:>8.1%} {bare / ours:>8.1%}", flush=True)
+            row = {"n": concurrency, "calls": calls, "ideal_s": ideal, "bare_s": bare, "median_s": ours, "share": share}
+            rows.append(row)
     worst = min(row["share"] for row in rows)
     print(f"{'reached' if worst >= REACH else 'NOT reached'}: {REACH:.0%} of ideal for every N (worst {worst:.1%})")
     result = {
