@@ -93,6 +93,13 @@ class Checkout:
 
         return run_sweep(self.project, name, instance=instance, progress=progress, **options), told
 
+    def plan(self, instance: dg.DagsterInstance, name: str = "census") -> None:
+        """Materialize `corpus` in this process."""
+        job = self.definitions().resolve_implicit_global_asset_job_def()
+        part = job.get_subset(asset_selection={dg.AssetKey([name, "corpus"])})
+        quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+        assert part.execute_in_process(instance=instance, run_config=quiet).success
+
     def partitions(self, instance: dg.DagsterInstance, name: str = "census") -> list[str]:
         return list(instance.get_dynamic_partitions(partitions_name(name)))
 

@@ -1,5 +1,7 @@
 """A checkout of its own for every test: corpus, sweep, Dagster home and a scripted model server."""
 
+import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,17 +13,24 @@ import pytest
 from ctxstream_dagster.orchestration.home import Project, ensure_home
 from tests.fault_server import FaultServer
 from tests.orchestration.checkout import Checkout
+from tests.orchestration.stack import Stack
 
 # Dagster's SQLite commits often; memory makes the tests five times as quick and checks the same things.
 _MEMORY = Path("/dev/shm")
 
 
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """Yield a directory in memory where there is one."""
+@contextlib.contextmanager
+def temporary_place() -> Iterator[Path]:
     directory = tempfile.mkdtemp(prefix="ctxstream-", dir=_MEMORY if _MEMORY.is_dir() else None)
     yield Path(directory)
     shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """Yield a directory in memory where there is one."""
+    with temporary_place() as directory:
+        yield directory
 
 
 @pytest.fixture(scope="session")
@@ -59,3 +68,29 @@ def instance(checkout: Checkout) -> Iterator[dg.DagsterInstance]:
     ensure_home(checkout.project)
     with dg.DagsterInstance.from_config(str(checkout.project.dagster_home)) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def busy_server() -> Iterator[FaultServer]:
+    """Yield a scripted model server that a whole module shares."""
+    with FaultServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def deployment(new_home: Path, busy_server: FaultServer) -> Iterator[Stack]:
+    """Yield a checkout with a Dagster deployment that is not started yet: declare sweeps first."""
+    with temporary_place() as place:
+        Checkout.lay_out(place)
+        shutil.copytree(new_home, place / ".dagster")
+        environment = {
+            **{name: value for name, value in os.environ.items() if name != "CTXSTREAM_HOME"},
+            "DAGSTER_HOME": str(place / ".dagster"),
+            "OLLAMA_HOST": busy_server.url,
+            "CTXSTREAM_MODEL": "scripted",
+        }
+        stack = Stack(Checkout(place), environment)
+        try:
+            yield stack
+        finally:
+            stack.stop()

@@ -71,7 +71,8 @@ def test_the_tally_is_withheld_and_the_last_good_one_kept(
     assert outcome.withheld.startswith("The tally is withheld: 3 of 4 segments are read")
     assert read_bytes(checkout.store().tally) == before
     latest = instance.get_latest_materialization_event(dg.AssetKey(["census", "tally"]))
-    assert latest is not None and latest.run_id not in outcome.run_ids
+    assert latest is not None
+    assert latest.run_id not in outcome.run_ids
 
 
 @pytest.mark.parametrize("edited", [1, 20])
@@ -84,7 +85,9 @@ def test_an_edit_sends_the_changed_segments_only_and_a_revert_none(
     checkout.write_sweep(planning={"segment_chars": 430, "boundary": "stable"})
     checkout.sweep(instance)
     before = set(checkout.partitions(instance))
-    changed = [line.replace("owner: ana", "owner: bo!") if n % (200 // edited) == 7 else line for n, line in enumerate(lines)]
+    changed = [
+        line.replace("owner: ana", "owner: bo!") if n % (200 // edited) == 7 else line for n, line in enumerate(lines)
+    ]
     checkout.write_corpus(changed)
     server.reset()
     outcome, _ = checkout.sweep(instance)
