@@ -11,8 +11,8 @@ import typer
 from ctxstream_dagster import __version__
 from ctxstream_dagster.cli.ask import ask_command
 from ctxstream_dagster.cli.check import check_command
-from ctxstream_dagster.cli.dev import dev_command
 from ctxstream_dagster.cli.dagster_checks import dagster_findings
+from ctxstream_dagster.cli.dev import dev_command
 from ctxstream_dagster.cli.doctor import MORE_CHECKS, doctor_command
 from ctxstream_dagster.cli.gc import gc_command
 from ctxstream_dagster.cli.graph import graph_command
@@ -68,9 +68,8 @@ app.command("serve-model")(serve_model)
 
 def main() -> None:
     """Run the command line; every expected failure is one sentence on standard error, never a traceback."""
-    if shutil.get_terminal_size().columns < NARROW_COLUMNS:
-        # The framed help would cut option names off.
-        app.rich_markup_mode = None
+    # The framed help would cut option names off on a narrow terminal.
+    app.rich_markup_mode = "rich" if shutil.get_terminal_size().columns >= NARROW_COLUMNS else None
     try:
         app(prog_name="ctxstream")
     except KeyboardInterrupt:

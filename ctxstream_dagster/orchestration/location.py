@@ -3,6 +3,7 @@
 import importlib.util
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -30,14 +31,7 @@ def load_sweeps(assets: Path) -> dg.Definitions:
     sweeps = assets.resolve() / "sweeps"
     project = Project(sweeps.parents[1])
     refuse_twins(declared_names(sweeps, component=SweepComponent.__name__))
-    # The beta APIs in use, and what replaces each, are listed in docs/decisions.md.
-    warnings.filterwarnings("ignore", category=dg.BetaWarning, module=r"dagster\..*")
-    try:
-        declared = dg.ComponentTree.from_module(
-            defs_module=_package("ctxstream_sweeps", sweeps), project_root=project.root
-        ).build_defs()
-    except ComponentTreeException as error:
-        raise _readable(error) from error
+    declared = _declared(sweeps, project=project)
     shared = {"ollama": OllamaResource(), "sweep_tables": SweepTables(root=str(project.root))}
     return dg.Definitions.merge(
         declared,
@@ -47,6 +41,29 @@ def load_sweeps(assets: Path) -> dg.Definitions:
             executor=dg.in_process_executor,
         ),
     )
+
+
+def check_sweeps(assets: Path) -> Iterator[tuple[str, Exception | None]]:
+    """Load every folder under ``sweeps/`` by itself; yield its name and what is wrong with it, if anything is."""
+    sweeps = assets.resolve() / "sweeps"
+    for folder in sorted(path for path in sweeps.iterdir() if path.is_dir() and not path.name.startswith((".", "_"))):
+        try:
+            _declared(folder, project=Project(sweeps.parents[1]))
+            yield folder.name, None
+        # A sweep in Python may raise anything, and the others are to be checked all the same.
+        except Exception as error:
+            yield folder.name, error
+
+
+def _declared(folder: Path, *, project: Project) -> dg.Definitions:
+    # The beta APIs in use, and what replaces each, are listed in docs/decisions.md.
+    warnings.filterwarnings("ignore", category=dg.BetaWarning, module=r"dagster\..*")
+    try:
+        return dg.ComponentTree.from_module(
+            defs_module=_package("ctxstream_sweeps", folder), project_root=project.root
+        ).build_defs()
+    except ComponentTreeException as error:
+        raise _readable(error) from error
 
 
 def _package(name: str, directory: Path) -> ModuleType:

@@ -87,6 +87,7 @@ def _write(spec: SweepSpec, *, inputs: Inputs, reduction: Reduction) -> None:
         "plan": inputs.plan_id,
         "version": inputs.version,
         "inputs": inputs.fingerprint(),
+        "question": spec.question.extract,
         "reduction": json.dumps(reduction_json(reduction), ensure_ascii=False),
     }
     write_table(spec.store().records, with_facts(reduction.records, facts))

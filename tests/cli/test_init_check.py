@@ -1,0 +1,176 @@
+"""Writing a sweep: what `init` writes loads, what `check` refuses does not, and the editor's schema agrees."""
+
+import json
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from ctxstream_dagster.cli.check import schema_bytes
+from ctxstream_dagster.cli.declaration import SECTIONS, json_schema, meanings, sweep_yaml
+from ctxstream_dagster.orchestration.component import SweepComponent
+from ctxstream_dagster.orchestration.home import Project
+from ctxstream_dagster.orchestration.launch import load_project
+from tests.cli.conftest import Cli
+from tests.orchestration.checkout import REPOSITORY, Checkout
+
+QUESTION = {"mode": "labels", "extract": "Which status?", "labels": ["open", "closed"]}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty checkout, and the working directory in it."""
+    root = tmp_path / "checkout"
+    root.mkdir()
+    Checkout.lay_out(root)
+    monkeypatch.chdir(root)
+    return root
+
+
+def written(project: Path, name: str) -> Path:
+    return project / "assets" / "sweeps" / name / "defs.yaml"
+
+
+def declare(project: Path, folder: str, /, **attributes: object) -> None:
+    settings = {"corpus": "c.txt", "question": QUESTION, **attributes}
+    file = written(project, folder)
+    file.parent.mkdir()
+    declared = {"type": "ctxstream_dagster.orchestration.component.SweepComponent", "attributes": settings}
+    file.write_text(yaml.safe_dump(declared), encoding="utf-8")
+
+
+def test_what_init_writes_is_checked_valid_by_loader_and_schema(ctxstream: Cli, project: Path) -> None:
+    (project / "c.txt").write_text("text\n", encoding="utf-8")
+    nasty = 'Which "status" {{ has }} {% this %}: ünï\\code?'
+    done = ctxstream(
+        "init", "census", "--corpus", "c.txt", "--extract", nasty, "--labels", "yes, no", "--answer", "least"
+    )
+    assert (done.status, done.err) == (0, "")
+    assert ctxstream("check").out == "✓ census\n1 sweep is declared rightly.\n"
+    document = yaml.safe_load(written(project, "census").read_text(encoding="utf-8"))
+    schema = json.loads((project / "assets" / "sweep.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(document, schema)
+    shown = json.loads(ctxstream("check", "--json").out)
+    assert shown == {"sweeps": [{"name": "census", "error": "", "remarks": []}], "ok": True}
+
+
+def test_templates_in_an_answer_reach_the_model_as_they_were_typed(ctxstream: Cli, project: Path) -> None:
+    ctxstream("init", "todo", "--corpus", "c.txt", "--extract", "What is {{ name }}?", "--labels", "")
+    answer = next(
+        spec for spec in load_project(Project(project)).resolve_all_asset_specs() if spec.key.path == ["todo", "answer"]
+    )
+    assert answer.description == "List of What is {{ name }}?"
+
+
+def test_init_asks_for_what_is_not_given(ctxstream: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(["c.txt", "Who owns it?", ""])
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
+    assert ctxstream("init", "owners").status == 0
+    declared = yaml.safe_load(written(project, "owners").read_text(encoding="utf-8"))["attributes"]
+    assert declared == {
+        "corpus": ["c.txt"],
+        "question": {"mode": "records", "extract": "Who owns it?"},
+        "answer": "list",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["taken", "--corpus", "c", "--extract", "x", "--labels", "a,b"], "exists already"),
+        (["twin", "--corpus", "c", "--extract", "x", "--labels", "a,b"], "A sweep named 'twin' is declared in"),
+        (["Upper", "--corpus", "c", "--extract", "x", "--labels", "a,b"], "'Upper' must be 1 to 60 of a-z"),
+        (["../out", "--corpus", "c", "--extract", "x", "--labels", "a,b"], "'../out' must be 1 to 60 of a-z"),
+        (["one", "--corpus", "c", "--extract", "x", "--labels", "a"], "give at least two"),
+        (["none", "--extract", "x"], "There is no terminal to ask on: give --corpus"),
+    ],
+)
+def test_init_refuses_and_leaves_everything_as_it_was(
+    ctxstream: Cli, project: Path, arguments: list[str], sentence: str
+) -> None:
+    declare(project, "taken")
+    declare(project, "other", name="twin")
+    before = sorted(project.rglob("*"))
+    done = ctxstream("init", *arguments)
+    assert done.status == 2
+    assert sentence in done.err
+    assert sorted(project.rglob("*")) == before
+
+
+def test_check_names_every_mistake_with_its_line_and_hides_none_behind_another(ctxstream: Cli, project: Path) -> None:
+    declare(project, "bad_field", answr="least")
+    declare(project, "bad_mode", question={**QUESTION, "mode": "label"})
+    declare(project, "good", corpus="not-there.txt")
+    done = ctxstream("check")
+    assert done.status == 2
+    assert "2 of 3 sweeps cannot be loaded" in done.err
+    assert "✕ bad_field" in done.out
+    assert "unknown field 'answr' (did you mean 'answer'?)" in done.out
+    assert "✕ bad_mode" in done.out
+    assert "(did you mean 'labels'?)" in done.out
+    assert "✓ good\n    Remark: " in done.out
+    assert "not-there.txt does not exist" in done.out
+    shown = json.loads(ctxstream("check", "--json").out)
+    assert [bool(entry["error"]) for entry in shown["sweeps"]] == [True, True, False]
+
+
+def test_check_finds_twins_that_are_right_one_by_one(ctxstream: Cli, project: Path) -> None:
+    declare(project, "one", name="same")
+    declare(project, "two", name="same")
+    done = ctxstream("check")
+    assert done.status == 2
+    assert "✕ all together" in done.out
+    assert "a sweep named 'same' exists already" in done.out
+
+
+@pytest.mark.parametrize(
+    ("attributes", "valid"),
+    [
+        ({}, True),
+        ({"in_flight": 8, "schedule": {"cron": "0 3 * * *"}, "tags": {"a": "b"}}, True),
+        ({"schedule": None, "corpus": ["a", "b"]}, True),
+        ({"in_flight": "{{ env.IN_FLIGHT }}"}, True),
+        ({"question": {**QUESTION, "examples": [{"text": "a", "reply": "open"}]}}, True),
+        ({"in_flight": "eight"}, False),
+        ({"answr": "least"}, False),
+        ({"answer": "fewest"}, False),
+        ({"question": {"mode": "labels"}}, False),
+        ({"question": {**QUESTION, "modes": "x"}}, False),
+        ({"planning": {"segment_char": 1}}, False),
+        ({"ollama": {"num_ctx": "big"}}, False),
+        ({"schedule": {"retry_cron": "* * * * *"}}, False),
+    ],
+)
+def test_the_editor_s_schema_accepts_what_loads_and_nothing_else(attributes: dict[str, object], valid: bool) -> None:
+    declared = {"corpus": "c.txt", "question": QUESTION, **attributes}
+    document = {"type": "ctxstream_dagster.orchestration.component.SweepComponent", "attributes": declared}
+    errors = list(jsonschema.Draft202012Validator(json_schema()).iter_errors(document))
+    assert (not errors) is valid, errors
+
+
+def test_every_sweep_of_the_repository_fits_the_schema_beside_it() -> None:
+    file = REPOSITORY / "assets" / "sweep.schema.json"
+    assert file.read_bytes() == schema_bytes(json_schema()), "run `ctxstream check --schema assets/sweep.schema.json`"
+    for sweep in (REPOSITORY / "assets" / "sweeps").rglob("defs.yaml"):
+        for document in yaml.safe_load_all(sweep.read_text(encoding="utf-8")):
+            jsonschema.validate(document, json_schema())
+
+
+def test_every_setting_is_explained() -> None:
+    for name, field in SweepComponent.model_fields.items():
+        assert field.description, name
+    for section in SECTIONS.values():
+        assert {field.name for field in fields(section)} <= set(meanings(section))
+
+
+def test_a_commented_line_of_a_new_sweep_is_valid_once_its_mark_is_taken_off() -> None:
+    text = sweep_yaml({"corpus": "c.txt", "question": QUESTION})
+    settings = [line.replace("# ", "", 1) if line.lstrip().startswith("# ") else line for line in text.splitlines()]
+    kept = [line for line in settings if line.lstrip().split(":")[0].isidentifier() and not line.startswith("    What")]
+    document = yaml.safe_load("\n".join(kept))
+    jsonschema.validate(document, json_schema())
+    assert set(document["attributes"]) == set(SweepComponent.model_fields)
