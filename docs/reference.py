@@ -32,7 +32,13 @@ def main() -> int:
 
 def renewed(text: str) -> str:
     """Return a page with its generated parts as the code is now; raises `KeyError` for an unknown part."""
-    parts = {"commands": commands, "settings": settings, "python-settings": python_settings, "schemas": schemas}
+    parts = {
+        "commands": commands,
+        "settings": settings,
+        "python-settings": python_settings,
+        "examples": examples,
+        "schemas": schemas,
+    }
     return _BLOCK.sub(lambda found: f"{found[1]}\n{parts[found[2]]().strip()}\n\n{found[3]}", text)
 
 
@@ -153,6 +159,14 @@ def python_settings() -> str:
     header = ("field", "value", "default", "meaning")
     values = (ScanOptions, PipelineOptions, RetryOptions)
     parts = [f"### {value.__name__}\n\n{first_line(value)}\n\n{table(header, rows_of(value))}" for value in values]
+    return "\n".join(parts)
+
+
+def examples() -> str:
+    """The declared sweeps of this checkout, as their files are."""
+    parts = []
+    for file in sorted((DOCS.parent / "assets" / "sweeps").glob("*/defs.yaml")):
+        parts.append(f"### {file.parent.name}\n\n```yaml\n{file.read_text(encoding='utf-8').strip()}\n```\n")
     return "\n".join(parts)
 
 

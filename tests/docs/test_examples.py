@@ -1,0 +1,88 @@
+"""What the documentation tells people to type works: commands, options, make targets, YAML and Python."""
+
+import re
+import shlex
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import yaml
+
+from ctxstream_dagster.cli import app
+from ctxstream_dagster.orchestration.component import SweepComponent
+from tests.docs.pages import PAGES, ROOT, blocks, everything, page, prose
+
+
+@pytest.fixture
+def options(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
+    """The names of every command's options."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    reference: Any = import_module("reference")
+    return {
+        name: {
+            option
+            for parameter, hint, note in reference.parameters(function)
+            for option in reference.option_names(parameter, hint, note)
+        }
+        for name, function in reference.all_commands(app)
+    }
+
+
+def shown() -> list[list[str]]:
+    """Every command line of the pages' console blocks, as words."""
+    text = "\n".join(block for file in PAGES for block in blocks(file.read_text(encoding="utf-8"), "console"))
+    lines = re.sub(r"\\\n\s*", "", text).splitlines()
+    return [shlex.split(line.removeprefix("$ ")) for line in lines if line.startswith("$ ")]
+
+
+def test_the_commands_shown_exist_with_their_options(options: dict[str, set[str]]) -> None:
+    calls = [words[1:] for words in shown() if words[0] == "ctxstream"]
+    assert len(calls) > 5
+    for command, *words in calls:
+        assert command in options
+        given = {word for word in words if word.startswith("--")}
+        assert given <= options[command] | {"--help"}, f"ctxstream {command}"
+
+
+def test_the_commands_named_in_prose_exist(options: dict[str, set[str]]) -> None:
+    named = set(re.findall(r"`ctxstream ([a-z][a-z-]*)", prose(everything())))
+    assert named <= set(options)
+
+
+def test_the_make_targets_named_exist() -> None:
+    known = set(re.findall(r"^([a-z-]+):", page("Makefile"), re.MULTILINE))
+    named = set(re.findall(r"`make ([a-z-]+)", prose(everything()))) | {
+        words[1] for words in shown() if words[0] == "make"
+    }
+    assert named <= known
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        block
+        for file in PAGES
+        for block in blocks(file.read_text(encoding="utf-8"), "yaml")
+        if "SweepComponent" in block
+    ],
+)
+def test_a_sweep_shown_can_be_declared(text: str, tmp_path: Path) -> None:
+    declared = yaml.safe_load(text)
+    spec = SweepComponent(**declared["attributes"]).spec(root=tmp_path, default_name="shown")
+    assert spec.name
+
+
+def test_the_python_sweeps_shown_can_be_declared(tmp_path: Path) -> None:
+    code = next(block for block in blocks(page("docs/writing-a-sweep.md"), "python") if "build_sweep" in block)
+    module: dict[str, Any] = {"__file__": str(tmp_path / "assets" / "sweeps" / "regions.py"), "__name__": "regions"}
+    exec(compile(code, "regions.py", "exec"), module)
+    declared: dg.Definitions = module["defs"]()
+    assert {group.path[0] for group in _keys(declared)} == {"status_eu", "status_us"}
+
+
+def _keys(definitions: dg.Definitions) -> set[dg.AssetKey]:
+    return {
+        key for assets in definitions.assets or () if isinstance(assets, dg.AssetsDefinition) for key in assets.keys
+    }
