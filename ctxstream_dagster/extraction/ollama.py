@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
+import anyio
 import httpx
 
 from ctxstream_dagster.errors import ContextOverflow, OutputLimit, SlowServer
@@ -69,8 +70,10 @@ class OllamaBackend:
         """
         started = time.monotonic()
         try:
-            reply = await asyncio.wait_for(self._chat(prompt), self.options.timeout_s)
-        except (TimeoutError, asyncio.TimeoutError) as error:
+            # Not asyncio.wait_for: up to Python 3.11 it can lose a cancellation that meets a finished reply.
+            with anyio.fail_after(self.options.timeout_s):
+                reply = await self._chat(prompt)
+        except TimeoutError as error:
             raise SlowServer(
                 f"The reply took longer than timeout_s ({self.options.timeout_s:g} s). Raise timeout_s, send less, or "
                 "lower the concurrency to what the server runs in parallel (OLLAMA_NUM_PARALLEL).",

@@ -132,6 +132,7 @@ def test_a_fault_that_passes_leaves_the_truth(
     assert sum(results[hit].attempts.values()) == (0 if good else fate.times)
     assert not any(result.attempts for result in results if result.index != hit)
     assert server.stats.faults == {fault: fate.times}
+    assert (results[hit].load_s > 2) == (fault == "reload")
 
 
 @everywhere

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from decimal import Decimal
@@ -20,6 +21,7 @@ from ctxstream_dagster.extraction.backend import Backend, Prompt
 from ctxstream_dagster.extraction.ollama import OllamaBackend
 from ctxstream_dagster.extraction.options import OllamaOptions
 from ctxstream_dagster.extraction.question import Mode, Question
+from ctxstream_dagster.extraction.store import ReplyStore
 from ctxstream_dagster.extraction.stream import PipelineOptions, stream, stream_segments
 from ctxstream_dagster.planning.manifest import plan
 from ctxstream_dagster.planning.options import ManifestOptions
@@ -97,14 +99,14 @@ def test_a_perfect_model_gives_the_plain_count_whatever_is_split(
         return found or ([("none", "")] if mode == "labels" else [])
 
     def replies(prompt: Prompt, call: int) -> Exception | None:
-        many = mode == "counts" or len(user_text(prompt.messages).split("\n")) > 1
-        if call in fails and many and prompt.format is None:
+        units = [line for line in user_text(prompt.messages).split("\n") if line.strip()]
+        if call in fails and len(units) > 1:
             return OutputLimit("cut", kind="length") if call % 2 else ContextOverflow("long", kind="context")
         return None
 
     labels = keys if mode == "labels" else ()
     question = Question(extract="x", mode=mode, labels=labels, units_per_window=per_window)
-    backend = FakeBackend(find, replies=None if mode == "counts" else replies)
+    backend = FakeBackend(find, replies=replies)
     results = list(
         stream(text, plan(text, options), question, backend=backend, options=PipelineOptions(concurrency=concurrency))
     )
@@ -201,6 +203,47 @@ def test_every_window_is_announced_with_its_size() -> None:
     )
     assert sum(chars for chars, _ in seen) == sum(len(unit.text) for segment in segments for unit in segment.units)
     assert [tokens for _, tokens in seen] == [110] * 8
+
+
+def test_a_canary_that_is_missing_is_noted_and_fails_nothing() -> None:
+    question = Question(extract="How often each status occurs.", mode="counts", canary=True)
+    segments = ticket_segments(1, lines=3)
+    [silent] = stream_segments(segments, question, backend=FakeBackend())
+    assert (silent.ok, silent.guard, tally_of([silent])) == (True, "canary-missing", truth(segments))
+    [sung] = stream_segments(segments, question, backend=FakeBackend(replies=lambda prompt, _: "#read\nalpha\t1"))
+    assert (sung.ok, sung.guard) == (True, "ok")
+
+
+def test_what_the_server_reports_is_recorded_by_segment(server: FaultServer) -> None:
+    server.latency_s, server.parallel = 0.05, 1
+    try:
+        backend = OllamaBackend(OllamaOptions(url=server.url, model="scripted"))
+        options = PipelineOptions(concurrency=2)
+        first, second = stream_segments(ticket_segments(2, lines=1), LABELS, backend=backend, options=options)
+    finally:
+        server.latency_s, server.parallel = 0.0, None
+    assert first.queue_wait_s + second.queue_wait_s > 0.02
+    assert (first.output_tokens, second.output_tokens) == (9, 9)
+    assert min(first.prompt_tokens, second.prompt_tokens) > 20
+    assert (first.server_version, first.model) == ("0.33.0", "scripted:latest")
+
+
+def test_two_threads_may_stream_through_one_backend_and_one_store(server: FaultServer, tmp_path: Path) -> None:
+    backend = OllamaBackend(OllamaOptions(url=server.url, model="scripted"))
+    store = ReplyStore(tmp_path / "replies.sqlite")
+    found: list[dict[str, int]] = []
+
+    def sweep(first: int) -> None:
+        segments = ticket_segments(first + 6, lines=5)[first:]
+        found.append(tally_of(list(stream_segments(segments, LABELS, backend=backend, store=store))))
+
+    threads = [threading.Thread(target=sweep, args=(first,)) for first in (0, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [sum(tally.values()) for tally in found] == [30, 30]
+    server.wait_idle()
 
 
 def test_splitting_stops_at_its_depth_and_names_the_record_that_does_not_fit() -> None:
