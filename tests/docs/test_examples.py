@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -86,3 +87,13 @@ def _keys(definitions: dg.Definitions) -> set[dg.AssetKey]:
     return {
         key for assets in definitions.assets or () if isinstance(assets, dg.AssetsDefinition) for key in assets.keys
     }
+
+
+def test_figures_of_the_bundled_sweep_are_those_of_its_corpus() -> None:
+    statuses = re.findall(r"Status: ([a-z]+)", page("assets/corpora/tickets.txt"))
+    (least, fewest), (_, next_fewest) = sorted(Counter(statuses).items(), key=lambda pair: pair[1])[:2]
+    assert f"{len(statuses)} bundled tickets" in page("README.md")
+    assert f"{len(statuses)} bundled tickets" in page("docs/index.md")
+    picture = page("docs/images/data-flow.svg")
+    assert f"{least} ({fewest}; {next_fewest - fewest} below the next)" in picture
+    assert f"{len(statuses)} tickets" in picture
