@@ -196,6 +196,14 @@ def test_a_plan_lives_in_an_object_store_too(tmp_path: Path) -> None:
         assert again.read(corpus.manifest[0].key).units[0].text == path.read_text().strip()
 
 
+def test_a_text_longer_than_its_plan_is_not_read(tmp_path: Path) -> None:
+    pack(write(tmp_path, "one\ntwo\n"), directory=tmp_path / "plan")
+    with (tmp_path / "plan" / "packed.txt").open("ab") as packed_text:
+        packed_text.write(b"three\n")
+    with pytest.raises(StorageError, match="not whole"):
+        PackedCorpus.open(tmp_path / "plan")
+
+
 def test_the_same_corpus_gives_the_same_bytes(tmp_path: Path) -> None:
     paths = write(tmp_path, "one\ntwo\n", "three")
     plans = [tmp_path / "first", tmp_path / "second"]

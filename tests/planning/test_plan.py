@@ -6,14 +6,14 @@ import dataclasses
 import hashlib
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ctxstream_dagster.errors import PlanError
 from ctxstream_dagster.planning.keys import validate_key
 from ctxstream_dagster.planning.manifest import ManifestOptions, Segment, check_tiling, plan, segment_text
 from ctxstream_dagster.planning.tokens import estimate_upper
-from tests.planning.texts import corpora, cuts, manifest_options, packed, texts
+from tests.planning.texts import corpora, cuts, manifest_options, packed, pieces, texts
 
 
 @given(text=texts, options=manifest_options())
@@ -34,11 +34,15 @@ def test_cores_of_several_files_tile_the_packed_text(files: list[str], options: 
         assert text.startswith(cut.overlap + cut.core, cut.start)
 
 
-@given(files=corpora, options=manifest_options(), pieces=st.lists(st.integers(1, 50), min_size=1, max_size=5))
+@example(files=["x" * 9 + "||yy"], options=ManifestOptions(segment_chars=10, record_delim="||"), sizes=[1])
+@example(files=["x" * 9 + "\r\nyy"], options=ManifestOptions(segment_chars=10), sizes=[1])
+@example(files=["x" * 10, "yy"], options=ManifestOptions(segment_chars=10), sizes=[1])
+@settings(max_examples=300)
+@given(files=corpora, options=manifest_options(), sizes=pieces)
 def test_how_the_text_arrives_does_not_change_the_plan(
-    files: list[str], options: ManifestOptions, pieces: list[int]
+    files: list[str], options: ManifestOptions, sizes: list[int]
 ) -> None:
-    assert cuts(files, options, pieces=pieces) == cuts(files, options)
+    assert cuts(files, options, pieces=sizes) == cuts(files, options)
 
 
 @given(text=texts, options=manifest_options())
@@ -131,6 +135,22 @@ def test_the_overlap_gives_way_to_a_record_that_fits_only_without_it() -> None:
     manifest = plan(text, ManifestOptions(segment_chars=20, overlap_chars=9))
     assert [segment.overlap_prefix for segment in manifest] == [0, 0, 9]
     assert manifest.proof.cut_records == 0
+
+
+def test_an_overlap_reaches_no_further_than_the_segment_before() -> None:
+    manifest = plan("aaa\nbbbb\nc\nddddd\n", ManifestOptions(segment_chars=10, overlap_chars=5))
+    assert [(segment.core_offset, segment.overlap_prefix) for segment in manifest] == [(0, 0), (9, 5), (11, 2)]
+
+
+def test_a_crlf_is_not_cut() -> None:
+    text = "x" * 9 + "\r\n" + "y\n"
+    manifest = plan(text, ManifestOptions(segment_chars=10, overlap_chars=0))
+    assert [segment_text(text, segment) for segment in manifest] == ["x" * 9, "\r\ny\n"]
+
+
+def test_equal_records_leave_stable_segments_full() -> None:
+    options = ManifestOptions(segment_chars=100, overlap_chars=0, boundary="stable")
+    assert {segment.length for segment in plan("same\n" * 100, options)} == {100}
 
 
 @pytest.mark.parametrize("text", ["x" * 1000, "x" * 1000 + "\n", "ok\n" + "x" * 1000 + "\nok\n"])

@@ -52,7 +52,12 @@ def test_a_planned_segment_of_dense_text_fits_the_context(kind: str) -> None:
         assert estimate_upper(segment_text(text, segment)) <= budget
 
 
-@given(text=st.text(max_size=200), cut=st.integers(0, 200), budget=st.integers(0, 120), block=st.integers(1, 300))
+@given(
+    text=st.text(alphabet="ab1. A\n\t漢é😀", max_size=200),
+    cut=st.integers(0, 200),
+    budget=st.integers(0, 120),
+    block=st.integers(1, 300),
+)
 def test_fit_is_the_longest_prefix_within_the_budget(text: str, cut: int, budget: int, block: int) -> None:
     start = min(cut, len(text))
     with mock.patch.object(tokens, "_BLOCK_CHARS", block):
@@ -61,6 +66,10 @@ def test_fit_is_the_longest_prefix_within_the_budget(text: str, cut: int, budget
     assert estimate_upper(text[start:stop]) <= budget
     if stop < len(text):
         assert estimate_upper(text[start : stop + 1]) > budget
+
+
+def test_a_budget_may_be_used_up() -> None:
+    assert fit("…" * 5, 0, 5, max_tokens=3) == 3
 
 
 @given(text=st.text(max_size=200), more=st.text(max_size=50))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hypothesis import given
+from hypothesis import given, settings
 
 from ctxstream_dagster.planning.manifest import ManifestOptions, Segment
 from ctxstream_dagster.planning.units import Span, Unit, record_units
@@ -49,6 +49,7 @@ def records(files: list[str], *, delim: str) -> Iterator[tuple[int, str, int, st
         start += len(text) + (0 if text.endswith(delim) else len(delim))
 
 
+@settings(max_examples=300)
 @given(files=corpora, options=manifest_options())
 def test_every_record_is_a_unit_exactly_once(files: list[str], options: ManifestOptions) -> None:
     truth = {offset: (path, line, text) for offset, path, line, text in records(files, delim=options.record_delim)}

@@ -9,8 +9,15 @@ from ctxstream_dagster.planning.options import ManifestOptions
 
 DELIMS = ("\n", "\n\n", "\r\n", "||", "aba", "é漢")
 
-# Few characters, so that delimiters, CRLFs, blank records and equal neighbours come up all the time.
-texts = st.text(alphabet="ab \n\r|é漢😀", max_size=90)
+# Made of pieces, so that delimiters (also ones that overlap themselves), CRLFs, blank records, equal neighbours and
+# records longer than a segment come up all the time.
+texts = st.lists(
+    st.sampled_from(
+        ["a", "b", " ", "\n", "\n", "\r\n", "|", "||", "aba", "é漢", "😀", "\n\n\n", "ababa", "x" * 9, "x" * 20]
+    ),
+    max_size=25,
+).map("".join)
+pieces = st.lists(st.sampled_from([1, 1, 2, 7, 50]), min_size=1, max_size=5)
 corpora = st.lists(texts, min_size=1, max_size=4)
 
 
