@@ -103,7 +103,11 @@ class FaultServer:
 
     def script(self, *rules: dict[str, Any] | Rule) -> None:
         """Add rules; the first one that matches a call and has hits left decides."""
-        self.rules += [rule if isinstance(rule, Rule) else Rule(**rule) for rule in rules]
+        added = [rule if isinstance(rule, Rule) else Rule(**rule) for rule in rules]
+        unknown = [rule.fault for rule in added if rule.fault not in FAULTS]
+        if unknown:
+            raise ValueError(f"no such fault: {unknown}; there are {sorted(FAULTS)}")
+        self.rules += added
 
     def reset(self) -> None:
         """Forget rules, bodies and counts; open connections stay counted."""
@@ -210,7 +214,10 @@ class FaultServer:
             self.reset()
             return 200, {}
         if path == "/_script":
-            self.script(*body.get("rules", []))
+            try:
+                self.script(*body.get("rules", []))
+            except (TypeError, ValueError) as error:
+                return 400, {"error": str(error)}
             self.latency_s = body.get("latency_s", self.latency_s)
             self.obedient = body.get("obedient", self.obedient)
             if "pattern" in body:
