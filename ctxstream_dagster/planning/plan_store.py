@@ -32,10 +32,8 @@ from ctxstream_dagster.planning.plan_tables import (
     segment_row,
     stored_segment,
 )
-from ctxstream_dagster.planning.planned import PlannedSegment, SegmentSource, SourceFile, StoredPlan, StoredSegment
+from ctxstream_dagster.planning.planned import PlannedSegment, SourceFile, StoredPlan, StoredSegment
 from ctxstream_dagster.planning.skipped import Skipped
-
-__all__ = ["PlanWriter", "PlannedSegment", "SegmentSource", "SourceFile", "StoredPlan", "StoredSegment", "read_plan"]
 from ctxstream_dagster.storage import fsync_directory, read_bytes, read_table, write_bytes, write_table
 
 FORMAT = 1
@@ -69,7 +67,9 @@ class PlanWriter:
 
     def __exit__(self, *_: object) -> None:
         if self._packed is not None:
-            self._packed.close()
+            # Closing may fail on the full disk that is already being reported, and what it would write goes next.
+            with contextlib.suppress(OSError):
+                self._packed.close()
         shutil.rmtree(self._staging, ignore_errors=True)
 
     @property

@@ -229,6 +229,21 @@ def test_a_full_disk_leaves_the_plan_before(tmp_path: Path, monkeypatch: pytest.
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file0.txt", "plan"]
 
 
+def test_a_disk_that_fills_while_the_text_is_written_leaves_nothing(tmp_path: Path) -> None:
+    [path] = write(tmp_path, "one line\n" * 200_000)
+    code = (
+        "import resource, sys, pathlib; from ctxstream_dagster.planning.corpus import pack; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)); "
+        "pack([sys.argv[1]], directory=pathlib.Path(sys.argv[2]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path), str(tmp_path / "plan")], capture_output=True, text=True, check=False
+    )
+    sentence = done.stderr.splitlines()[-1]
+    assert f"StorageError: Could not write the plan to {tmp_path / 'plan'}: File too large." in sentence
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file0.txt"]
+
+
 @pytest.mark.parametrize("name", ["packed.txt", "segments.parquet", "files.parquet", "skipped.parquet", "plan.json"])
 @pytest.mark.parametrize("how", ["missing", "short"])
 def test_a_plan_that_is_not_whole_is_not_read(tmp_path: Path, name: str, how: str) -> None:
