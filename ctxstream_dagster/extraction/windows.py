@@ -69,9 +69,6 @@ def windows(segment: SegmentText, question: Question, *, budget_tokens: int | No
     limit = question.window_units or len(asked)
     context = segment.overlap if question.mode != "labels" else ""
     budget = None if budget_tokens is None else budget_tokens - (estimate_upper(context) if context else 0)
-    if budget is not None and estimate_upper(segment.core) + _UNIT_TOKENS * len(asked) <= budget:
-        # All of them fit together, so no window needs its units weighed one by one.
-        budget = budget_tokens = None
     taken: list[Unit] = []
     tokens = 0
     for unit in asked:

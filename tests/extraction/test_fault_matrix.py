@@ -6,6 +6,7 @@ lost, tries are bounded, and never more than N calls are in flight.
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, replace
 
 import pytest
@@ -189,6 +190,30 @@ def test_a_fault_that_stays_makes_that_segment_red_and_no_other(
     good = [result for result in results if result.index != hit]
     assert all(result.ok for result in good)
     assert tally_of(good) == truth([segment for segment in segments if segment.segment.index != hit])
+
+
+@any_mode
+@pytest.mark.parametrize("seed", range(4))
+def test_any_mixture_of_faults_leaves_the_truth_or_a_red_segment(
+    backend: OllamaBackend, server: FaultServer, mode: Mode, seed: int
+) -> None:
+    draw = random.Random(seed)
+    faults = sorted({*HEALED, *SPLIT, *RED})
+    segments = ticket_segments(24, lines=LINES)
+    for _ in range(40):
+        hit = f"s{draw.randrange(24)}u{draw.randrange(LINES)}."
+        server.script({"match": hit, "fault": draw.choice(faults), "times": draw.choice([1, 1, 2, 6])})
+    question = replace(QUESTIONS[mode], units_per_window=draw.choice([1, 3, 0]))
+    options = PipelineOptions(concurrency=8)
+    results = list(stream_segments(segments, question, backend=backend, options=options, ordered=False))
+    assert sorted(result.index for result in results) == list(range(24))
+    assert server.stats.peak <= 8
+    for result in results:
+        if result.ok:
+            assert tally_of([result]) == truth([segments[result.index]])
+        else:
+            assert (result.records, bool(result.error), bool(result.error_kind)) == ((), True, True)
+    assert any(result.ok for result in results)
 
 
 def test_all_scripted_faults_are_in_the_matrix() -> None:
