@@ -13,11 +13,29 @@ _IGNORE_FILE = ".gitignore"
 
 
 @dataclass(frozen=True, slots=True)
+class _Patterns:
+    """An ignore file's patterns, once to ask about files and once about directories.
+
+    The library decides about files, where ``x/`` means "inside x" and yields to any pattern that names the file. Asked
+    about the directory x itself, ``x/`` is a pattern like the others and the last one that matches decides.
+    """
+
+    files: pathspec.GitIgnoreSpec
+    directories: pathspec.GitIgnoreSpec
+
+    def verdict(self, path: str) -> bool | None:
+        """Return whether a path (a directory's ends with a slash) is left out, None where nothing is said of it."""
+        if path.endswith("/"):
+            return self.directories.check_file(path[:-1]).include
+        return self.files.check_file(path).include
+
+
+@dataclass(frozen=True, slots=True)
 class _Rules:
     """One ignore file: the directory it speaks of (with a final slash, or empty) and its patterns."""
 
     base: str
-    spec: pathspec.GitIgnoreSpec
+    patterns: _Patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +54,7 @@ class IgnoreRules:
         """Return whether the file, or the directory with a final slash, is left out."""
         whole = self.prefix + path
         for rules in reversed(self.rules):
-            verdict = rules.spec.check_file(whole[len(rules.base) :]).include
+            verdict = rules.patterns.verdict(whole[len(rules.base) :])
             if verdict is not None:
                 return verdict
         return False
@@ -81,7 +99,7 @@ def _git_directory(path: Path) -> Path:
         return path
 
 
-def _read(path: Path) -> pathspec.GitIgnoreSpec | None:
+def _read(path: Path) -> _Patterns | None:
     try:
         if path.is_symlink():  # git does not follow it either
             return None
@@ -91,4 +109,7 @@ def _read(path: Path) -> pathspec.GitIgnoreSpec | None:
     # File names reach us with the same escapes for bytes that are not UTF-8.
     text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
     lines = [line for line in re.split(r"\r?\n", text) if line.strip() and not line.startswith("#")]
-    return pathspec.GitIgnoreSpec.from_lines(lines) if lines else None
+    if not lines:
+        return None
+    for_directories = [re.sub(r"/[ \t]*$", "", line) for line in lines]
+    return _Patterns(pathspec.GitIgnoreSpec.from_lines(lines), pathspec.GitIgnoreSpec.from_lines(for_directories))

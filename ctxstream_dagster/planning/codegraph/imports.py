@@ -33,8 +33,8 @@ _PHP_USE = re.compile(r"use\s+(?:function\s+|const\s+)?(.*?);", re.S)
 _PHP_NAMESPACE = re.compile(r"namespace\s+([\w\\]+)")
 _RUBY = re.compile(r"""(require|require_relative|load|autoload)\s*\(?\s*(?::\w+\s*,\s*)?["']([^"'#]+)["']""")
 _LUA = re.compile(r"""(require|dofile|loadfile)\s*\(?\s*["']([^"']+)["']""")
-_BASH = re.compile(r"""(?:source|\.)\s+["']?(\S+?)["']?(?:\s|$)""")
-_BASH_DIRECTORY = re.compile(r'^\$\{?\w+\}?/|^"?\$\(.*\)"?/')
+_BASH = re.compile(r"""(?:source|\.)\s+(?:"([^"]+)"|'([^']+)'|([^\s;&|]+))""")
+_BASH_EXPANSION = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^}]*\}|\$\w+")
 _LONGEST_STATEMENT_BYTES = 1 << 16
 
 
@@ -112,8 +112,11 @@ def _lua(text: str) -> list[RawImport]:
 
 
 def _bash(text: str) -> list[RawImport]:
-    found = _BASH.match(text)
-    return [("file", _BASH_DIRECTORY.sub("", found[1]))] if found else []
+    found = _BASH.match(_BASH_EXPANSION.sub("$", text))
+    if not found:
+        return []
+    path = (found[1] or found[2] or found[3]).removeprefix("$/")  # a directory that only a run would know
+    return [] if "$" in path else [("file", path)]
 
 
 def _none(_text: str) -> list[RawImport]:

@@ -126,7 +126,7 @@ def _define(
     end = max(outer.end_byte, node.end_byte)
     if node.type in ("file_scoped_namespace_declaration", "namespace_definition") and _is_file_scope(node, language):
         end = len(source)
-        _close_file_scope(found, enclosing, at=outer.start_byte)
+        _close_file_scope(found, enclosing, at=len(source[: outer.start_byte].rstrip()))
     while end > node.start_byte and source[end - 1 : end] in (b"\n", b"\r"):
         end -= 1  # C's macro definitions own their line's end
     while enclosing and found[enclosing[-1]].end <= node.start_byte:

@@ -131,7 +131,7 @@ class _Walker:
         status = entry.stat()
         identity = (status.st_dev, status.st_ino)
         if identity in self._inside or self._is_above(path, identity):
-            self._skip(path, "symlink", "leads to a directory that is read already")
+            self._skip(path.removesuffix("/"), "symlink", "leads to a directory that is read already")
             return
         self._inside.add(identity)
         yield from self.walk(path, rules, tracked_only=tracked_only or bool(reason))
