@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import selectors
+import threading
 from collections import Counter
 from collections.abc import Callable
 
@@ -27,28 +28,31 @@ from ctxstream_dagster.extraction.ollama import OllamaBackend
 from ctxstream_dagster.extraction.options import OllamaOptions
 from ctxstream_dagster.extraction.question import Question
 from ctxstream_dagster.extraction.retry import Patience, RetryOptions
-from tests.fakes import STATUSES, ticket_segments
+from ctxstream_dagster.extraction.stream import PipelineOptions, stream_segments
+from tests.fakes import STATUSES, tally_of, ticket_segments, truth
 from tests.fault_server import FaultServer
 
 
 class SkippingSelector(selectors.DefaultSelector):
     """Waits for sockets as usual, but skips the pause when nothing comes: the loop's clock jumps instead."""
 
-    skipped_s = 0.0
+    def __init__(self, *, patience_s: float) -> None:
+        super().__init__()
+        self.patience_s = patience_s
+        self.skipped_s = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        patience_s = 0.25
-        if timeout is None or timeout <= patience_s:
+        if timeout is None or timeout <= self.patience_s:
             return super().select(timeout)
-        ready = super().select(patience_s)
+        ready = super().select(self.patience_s)
         if not ready:
-            self.skipped_s += timeout - patience_s
+            self.skipped_s += timeout - self.patience_s
         return ready
 
 
 class FakeTimeLoop(asyncio.SelectorEventLoop):
-    def __init__(self) -> None:
-        self.selector = SkippingSelector()
+    def __init__(self, *, patience_s: float) -> None:
+        self.selector = SkippingSelector(patience_s=patience_s)
         super().__init__(self.selector)
 
     def time(self) -> float:
@@ -66,7 +70,7 @@ class Trial:
         self.failures: Counter[str] = Counter()
 
     def run(self, patience: Callable[[], Patience] | None = None) -> str:
-        loop = FakeTimeLoop()
+        loop = FakeTimeLoop(patience_s=0.01)
         try:
             start = loop.time()
 
@@ -155,7 +159,8 @@ def test_two_minutes_without_a_server_lose_nothing() -> None:
     question = Question(extract="The status.", mode="labels", labels=STATUSES)
     backend = OllamaBackend(OllamaOptions(url=server.url, model="scripted"))
     [segment] = ticket_segments(1, lines=1)
-    loop = FakeTimeLoop()
+    # Longer than a busy machine takes to answer, or a pause would be taken for a server's silence.
+    loop = FakeTimeLoop(patience_s=1.0)
     asker = Asker(
         backend=backend,
         identity=backend.preflight(),
@@ -187,6 +192,27 @@ def test_two_minutes_without_a_server_lose_nothing() -> None:
         server.stop()
     result = ledger.close([], question=question, identity=asker.identity)
     assert (dict(result.attempts), result.calls) == ({"connect": 5}, 6)
+
+
+def test_a_server_restarted_in_the_middle_of_a_sweep_loses_nothing() -> None:
+    server = FaultServer(latency_s=0.03)
+    server.start()
+    segments = ticket_segments(8, lines=20)
+    question = Question(extract="The status.", mode="labels", labels=STATUSES)
+    options = PipelineOptions(concurrency=4, retry=RetryOptions(max_retries=8, wait_initial_s=0.05, wait_max_s=1.0))
+    backend = OllamaBackend(OllamaOptions(url=server.url, model="scripted"))
+    try:
+        with stamina.set_testing(False):
+            results = stream_segments(segments, question, backend=backend, options=options)
+            first = next(results)
+            server.stop()
+            threading.Timer(0.3, server.start).start()
+            rest = list(results)
+    finally:
+        server.stop()
+    assert [result.error for result in (first, *rest)] == [""] * 8
+    assert tally_of([first, *rest]) == truth(segments)
+    assert sum(result.attempts.get("connect", 0) for result in rest) > 0
 
 
 def test_retries_are_logged_and_never_printed(
