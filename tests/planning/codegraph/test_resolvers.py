@@ -113,7 +113,7 @@ CASES: dict[str, tuple[dict[str, str | bytes], set[tuple[str, str]]]] = {
     ),
     "java and kotlin: by declared package and type": (
         {
-            "src/A.java": "package com.x;\nimport com.y.B;\nimport static com.y.B.f;\nimport com.z.*;\nimport java.*;\n",
+            "src/A.java": "package com.x;\nimport com.y.B;\nimport static com.y.B.f;\nimport com.z.*;\n",
             "other/B.java": "package com.y;\npublic class B {}\n",
             "z/C.kt": "package com.z\nimport com.y.B\nclass C\n",
             "z/D.kt": "package com.z\nimport com.x.A as Other\nfun top() {}\n",
