@@ -4,6 +4,7 @@ import contextlib
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,12 @@ import yaml
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus
 
 from ctxstream_dagster.extraction.records import SegmentResult
+from ctxstream_dagster.orchestration.automation import RANGE_END, RANGE_START
+from ctxstream_dagster.orchestration.component import SweepComponent
 from ctxstream_dagster.orchestration.home import Project
 from ctxstream_dagster.orchestration.launch import Outcome, load_project, run_sweep
 from ctxstream_dagster.orchestration.partitions import partitions_name, segments_of
+from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.storage import SweepStore
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -93,12 +97,22 @@ class Checkout:
 
         return run_sweep(self.project, name, instance=instance, progress=progress, **options), told
 
-    def plan(self, instance: dg.DagsterInstance, name: str = "census") -> None:
-        """Materialize `corpus` in this process."""
+    def run(
+        self, instance: dg.DagsterInstance, *assets: str, name: str = "census", batch: Sequence[str] = ()
+    ) -> dg.ExecuteInProcessResult:
+        """Run assets of a sweep in this process, the extraction for one range of partitions."""
         job = self.definitions().resolve_implicit_global_asset_job_def()
-        part = job.get_subset(asset_selection={dg.AssetKey([name, "corpus"])})
-        quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-        assert part.execute_in_process(instance=instance, run_config=quiet).success
+        selection = {dg.AssetKey([name, asset]) for asset in assets}
+        checks = job.asset_layer.asset_graph.asset_check_keys
+        part = job.get_subset(
+            asset_selection=selection, asset_check_selection={key for key in checks if key.asset_key in selection}
+        )
+        return part.execute_in_process(
+            instance=instance,
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            tags={RANGE_START: batch[0], RANGE_END: batch[-1]} if batch else {},
+            raise_on_error=False,
+        )
 
     def partitions(self, instance: dg.DagsterInstance, name: str = "census") -> list[str]:
         return list(instance.get_dynamic_partitions(partitions_name(name)))
@@ -109,3 +123,19 @@ class Checkout:
         key = dg.AssetKey([name, "extraction"])
         found = instance.get_status_by_partition(key, keys, segments_of(name)) or {}
         return {segment: found.get(segment) for segment in keys}
+
+    def spec(self, name: str = "census") -> SweepSpec:
+        """Return what a folder declares."""
+        file = self.root / "assets" / "sweeps" / name / "defs.yaml"
+        attributes = yaml.safe_load(file.read_text(encoding="utf-8"))["attributes"]
+        return SweepComponent(**attributes).spec(root=self.root, default_name=name)
+
+    def retry(self, instance: dg.DagsterInstance, name: str = "census") -> list[Any]:
+        """Evaluate the retry schedule; return its requests or its reason to skip."""
+        schedule = self.definitions().resolve_schedule_def(f"{name}_retry_schedule")
+        result = schedule.evaluate_tick(
+            dg.build_schedule_context(
+                instance=instance, scheduled_execution_time=datetime(2026, 12, 1, tzinfo=timezone.utc)
+            )
+        )
+        return list(result.run_requests or []) or [result]

@@ -141,7 +141,7 @@ class Stack:
     def ended_backfill(self, backfill: str, *, timeout_s: float = 180) -> str:
         def ended() -> str | None:
             found = self.query(_BACKFILL, i=backfill)["partitionBackfillOrError"]
-            assert not found["error"], found["error"]
+            assert not found["error"], f"{found['error']}\n{self.log.read_text(errors='replace')[-6000:]}"
             return None if found["status"] in _LIVE_BACKFILL else found["status"]
 
         return wait_until(ended, timeout_s=timeout_s, what=f"backfill {backfill}")

@@ -36,7 +36,7 @@ def stack(deployment: Stack, busy_server: FaultServer) -> Stack:
     with dg.DagsterInstance.from_config(str(deployment.checkout.project.dagster_home)) as instance:
         for name in SWEEPS:
             if name != "census":
-                deployment.checkout.plan(instance, name)
+                assert deployment.checkout.run(instance, "corpus", name=name).success
     deployment.start()
     assert deployment.ended(deployment.materialize("corpus")) == "SUCCESS"
     return deployment
