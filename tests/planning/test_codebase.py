@@ -214,7 +214,7 @@ def test_a_cycle_is_packed_with_its_broken_edges_said(tmp_path: Path) -> None:
 
 
 def test_row_34_one_file_of_27_megabytes_is_split(tmp_path: Path) -> None:
-    function = "def f{}():\n" + f"    return '{'something to say ' * 68}'\n\n"
+    function = "def f{}():\n" + f"    return '{'something to say ' * 70}'\n\n"
     source = "".join(function.format(number) for number in range(22_500))
     assert len(source) > 27_000_000
     root = plant(tmp_path, {"one.py": source})
