@@ -1,6 +1,6 @@
 """Asset checks of a tally: what would make its answer wrong blocks the answer, what weakens it warns."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -9,6 +9,7 @@ from ctxstream_dagster.errors import StorageError
 from ctxstream_dagster.orchestration.results import Inputs, read_inputs, tally_facts
 from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.reduction.coverage import Coverage
+from ctxstream_dagster.report.escaping import markdown_text
 from ctxstream_dagster.storage import read_table
 
 _LINKED = 20
@@ -68,12 +69,18 @@ def check_tally(spec: SweepSpec, coverage: Coverage) -> Iterator[dg.AssetCheckRe
 
 def failed_links(spec: SweepSpec, coverage: Coverage) -> dg.MarkdownMetadataValue:
     """List failed segments with their reasons, each a link to its page."""
+    address = segment_url(spec)
     rows = [
-        f"- [{item.key}](/assets/{spec.name}/extraction?view=partitions&partition={item.key}): {item.reason[:300]}"
+        f"- [{markdown_text(item.key)}]({address(item.key)}): {markdown_text(item.reason, limit=300)}"
         for item in coverage.failed[:_LINKED]
     ]
     more = len(coverage.failed) - _LINKED
     return dg.MetadataValue.md("\n".join(rows) + (f"\n- and {more} more" if more > 0 else "") or "none")
+
+
+def segment_url(spec: SweepSpec) -> Callable[[str], str]:
+    """Return what gives the address of a segment's page in the UI by its key."""
+    return lambda key: f"/assets/{spec.name}/extraction?view=partitions&partition={key}"
 
 
 def build_plan_consistency(spec: SweepSpec) -> dg.AssetChecksDefinition:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ctxstream_dagster.errors import StorageError
 from ctxstream_dagster.extraction.records import SegmentResult
 from ctxstream_dagster.planning.corpus import PackedCorpus
 from ctxstream_dagster.reduction.answer import Answer, Statement, construct
@@ -103,7 +104,10 @@ def reduction_json(reduction: Reduction) -> dict[str, Any]:
 
 
 def stored_reduction(document: Mapping[str, Any], *, records: pa.Table, tally_table: pa.Table) -> Reduction:
-    """Return the reduction whose tables and `reduction_json` were stored; raises `KeyError` for any other document."""
+    """Return the reduction whose tables and `reduction_json` were stored; raises `StorageError` for any other."""
+    missing = {"answer", "certain", "how", "value", "margin", "tally", "coverage", "segments"} - set(document)
+    if missing:
+        raise StorageError(f"The stored answer lacks {', '.join(sorted(missing))}. Materialize the tally again.")
     covered, margin = document["coverage"], document["margin"]
     return Reduction(
         records=records,

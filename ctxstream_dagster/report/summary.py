@@ -19,6 +19,9 @@ from ctxstream_dagster.report.escaping import markdown_text, relative_path, visi
 
 _CELL_CHARS = 120
 _KEYS_NAMED = 5
+_INLINE_CHARS = 920
+_INLINE_KEY_CHARS = 40
+_INLINE_BAR_CHARS = 20
 _REASON_CHARS = 300
 _SAMPLED_SEGMENTS = 64
 
@@ -46,6 +49,31 @@ def answer_markdown(
         parts.append(f"![Bar chart of the tally; the table below says the same]({chart_data_url(svg)})")
     parts += [tally_markdown(reduction), coverage_markdown(reduction.coverage, segment_url=segment_url, linked=linked)]
     return "\n\n".join(part for part in parts if part)
+
+
+def answer_inline(reduction: Reduction) -> str:
+    """Return answer, certainty, coverage and as many of the keys as fit into 999 characters of Markdown.
+
+    Dagster shows so much in the asset's own page; anything longer hides behind a link.
+    """
+    head = [_headline(reduction, withheld=""), certainty_sentence(reduction)]
+    foot = f"Coverage {reduction.coverage.share:.1%} of {counted(reduction.coverage.segments, 'segment')}."
+    tally = reduction.tally
+    pairs = tally.sorted if reduction.statement.how is Answer.LEAST else tally.sorted[::-1]
+    most = max((abs(value) for _, value in pairs), default=Decimal(0))
+    lines = ["| key | value | share | |", "|---|--:|--:|---|"]
+    for key, value in pairs:
+        bar = "█" * round(_INLINE_BAR_CHARS * abs(value) / most) if most else ""
+        name = markdown_text(key, limit=_INLINE_KEY_CHARS)
+        line = f"| {name} | {number(value)} | {_share(value, tally)} | {bar} |"
+        if sum(map(len, [*head, foot, *lines, line])) > _INLINE_CHARS:
+            break
+        lines.append(line)
+    left = len(pairs) - (len(lines) - 2)
+    if left:
+        foot = f"{counted(left, 'other key')}. {foot}"
+    shown = [*head, "\n".join(lines), foot] if len(lines) > 2 else [*head, foot]
+    return "\n\n".join(shown)[:999]
 
 
 def certainty_sentence(reduction: Reduction, *, withheld: str = "") -> str:

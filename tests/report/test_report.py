@@ -22,7 +22,7 @@ from ctxstream_dagster.report.entries import Status, list_entries
 from ctxstream_dagster.report.escaping import html_text, markdown_text, script_json, visible
 from ctxstream_dagster.report.evidence import evidence_page
 from ctxstream_dagster.report.source import source_text
-from ctxstream_dagster.report.summary import answer_markdown, manifest_markdown, short_answer
+from ctxstream_dagster.report.summary import answer_inline, answer_markdown, manifest_markdown, short_answer
 from tests.report.sweeps import evidence, packed
 
 ANY = st.text(st.characters(codec=None, exclude_categories=()))
@@ -137,6 +137,18 @@ def test_the_answer_comes_first_then_how_sure_then_why(tmp_path: Path) -> None:
     assert [shown.index(part) for part in parts] == sorted(shown.index(part) for part in parts)
     assert f"](/segment/{failed}): The reply was cut" in shown
     assert answer_markdown(sweep.reduction, withheld="2 of 3 read").startswith("### No answer: 2 of 3 read")
+
+
+@pytest.mark.parametrize("keys", [5, 3_000])
+def test_the_inline_answer_is_short_enough_to_be_shown_at_once(tmp_path: Path, keys: int) -> None:
+    lines = "".join(f"{number}|*key_{number % keys}*|x\n" for number in range(3_600))
+    reduction = evidence(packed(tmp_path, {"a.txt": lines}, segment_chars=20_000), how="most").reduction
+    shown = answer_inline(reduction)
+    assert shown.startswith("### Answer: ")
+    assert len(shown) < 1_000
+    listed = shown.count("key") - shown.splitlines()[0].count("key") - 1
+    assert (listed >= 5) if keys == 5 else ("other keys. Coverage 100.0% of" in shown)
+    assert "█" in shown
 
 
 def test_the_plan_at_a_glance(tmp_path: Path) -> None:

@@ -18,8 +18,7 @@ from ctxstream_dagster.orchestration.partitions import Sync, sync_partitions
 from ctxstream_dagster.orchestration.resources import OllamaResource
 from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.planning.corpus import PackedCorpus, pack
-
-_SHOWN = 50
+from ctxstream_dagster.report.summary import manifest_markdown
 
 
 def build_corpus(spec: SweepSpec) -> dg.AssetsDefinition:
@@ -45,7 +44,7 @@ def build_corpus(spec: SweepSpec) -> dg.AssetsDefinition:
             for key in fresh:
                 context.log_event(manifest_event(spec, planned.read(key), links=links))
         return dg.MaterializeResult(
-            metadata=_metadata(planned, sync=sync), data_version=dg.DataVersion(planned.directory.name)
+            metadata=_metadata(spec, planned=planned, sync=sync), data_version=dg.DataVersion(planned.directory.name)
         )
 
     return corpus
@@ -94,21 +93,16 @@ def _remove(planned: PackedCorpus) -> None:
         planned.directory.rmdir(recursive=True)
 
 
-def _metadata(planned: PackedCorpus, *, sync: Sync) -> dict[str, Any]:
-    files = "\n".join(f"| `{file.path}` | {file.bytes:,} | {file.encoding} |" for file in planned.files[:_SHOWN])
-    skipped = "\n".join(f"| `{path.path}` | {path.reason} | {path.detail} |" for path in planned.skipped[:_SHOWN])
+def _metadata(spec: SweepSpec, *, planned: PackedCorpus, sync: Sync) -> dict[str, Any]:
     metadata: dict[str, Any] = {
+        "overview": dg.MetadataValue.md(manifest_markdown(planned, root=str(spec.root))),
         "segments": len(planned.manifest),
         "added": len(sync.added),
         "retired": len(sync.retired),
+        "files": len(planned.files),
+        "skipped": len(planned.skipped),
         "bytes": sum(file.bytes for file in planned.files),
         "chars": planned.manifest.proof.chars,
-        "files": dg.MetadataValue.md(
-            f"{len(planned.files)} files\n\n| file | bytes | encoding |\n|---|---|---|\n{files}"
-        ),
-        "skipped": dg.MetadataValue.md(
-            f"{len(planned.skipped)} skipped\n\n| path | reason | detail |\n|---|---|---|\n{skipped}"
-        ),
         "proof": dg.MetadataValue.json(asdict(planned.manifest.proof)),
         "plan": dg.MetadataValue.path(str(planned.directory)),
     }

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ctxstream_dagster.orchestration.automation import tally_condition
 from ctxstream_dagster.orchestration.boundary import failures
-from ctxstream_dagster.orchestration.checks import check_tally, failed_links, tally_check_specs
+from ctxstream_dagster.orchestration.checks import check_tally, failed_links, segment_url, tally_check_specs
 from ctxstream_dagster.orchestration.orphans import claim_run
 from ctxstream_dagster.orchestration.resources import OllamaResource
 from ctxstream_dagster.orchestration.results import Inputs, read_inputs, with_facts
@@ -21,9 +21,8 @@ from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.reduction.records import RECORDS_SCHEMA
 from ctxstream_dagster.reduction.sweep import Reduction, reduce_sweep, reduction_json
 from ctxstream_dagster.reduction.tally import TALLY_SCHEMA
+from ctxstream_dagster.report.summary import answer_inline, answer_markdown
 from ctxstream_dagster.storage import write_table
-
-_ROWS_SHOWN = 50
 
 
 def build_tally(spec: SweepSpec) -> dg.AssetsDefinition:
@@ -108,13 +107,9 @@ def _withheld(spec: SweepSpec, reduction: Reduction) -> dg.Failure:
 def _metadata(spec: SweepSpec, *, inputs: Inputs, reduction: Reduction) -> dict[str, Any]:
     done = [result for result in inputs.results.values() if result.ok]
     total = float(reduction.tally.total)
-    rows = "\n".join(
-        f"| {key} | {value:,f} | {float(value) / total:.1%} |" if total else f"| {key} | {value:,f} | |"
-        for key, value in reduction.tally.sorted[:_ROWS_SHOWN]
-    )
     return {
-        "answer": dg.MetadataValue.md(f"**{reduction.statement}**"),
-        "tally": dg.MetadataValue.md(f"| key | value | share |\n|---|---:|---:|\n{rows}"),
+        "answer": dg.MetadataValue.md(answer_inline(reduction)),
+        "chart": dg.MetadataValue.md(answer_markdown(reduction, segment_url=segment_url(spec))),
         "coverage": dg.MetadataValue.md(reduction.coverage.sentence()),
         "failed": failed_links(spec, reduction.coverage),
         "caveat": reduction.statement.caveat or "none",
