@@ -14,6 +14,7 @@ from ctxstream_dagster.planning.codegraph.grammars import (
     parse,
 )
 from ctxstream_dagster.planning.codegraph.imports import RawImport
+from ctxstream_dagster.planning.codegraph.macros import without_macros
 from ctxstream_dagster.planning.codegraph.references import identifiers
 from ctxstream_dagster.planning.codegraph.symbols import read_tree
 from ctxstream_dagster.planning.codegraph.tables import TABLES_VERSION
@@ -51,6 +52,8 @@ def analyse(source: bytes, *, language: str, budget_s: float) -> Analysis:
         return Analysis(reason="grammar-unavailable", detail=missing_advice())
     try:
         tree = parse(grammar, source, budget_s=budget_s)
+        if language == "cpp" and tree.root_node.has_error and (plain := without_macros(source)) != source:
+            tree = parse(grammar, plain, budget_s=budget_s)
     except ParseTimeout as error:
         return Analysis(reason="parse-timeout", detail=str(error))
     rows, imports = read_tree(tree, source, language=language)

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxstream_dagster.planning.codegraph import grammars
+from ctxstream_dagster.planning.codegraph.analysis import analyse
 from ctxstream_dagster.planning.codegraph.languages import LANGUAGES
+from ctxstream_dagster.planning.codegraph.macros import without_macros
 from ctxstream_dagster.planning.codegraph.names import without_template_arguments
 from ctxstream_dagster.planning.codegraph.symbols import read_tree
 from ctxstream_dagster.planning.codegraph.values import SymbolNode, SymbolRow, Symbols, pack_rows, unpack_rows
@@ -99,3 +101,22 @@ def test_packed_symbols_come_back_by_file_and_by_position(files: list[list[Symbo
     assert list(symbols) == [symbols[number] for number in range(len(symbols))]
     assert [symbol.id for symbol in symbols] == list(range(len(symbols)))
     assert [symbol.name for symbol in symbols] == [row[1] for file in files for row in file]
+
+
+def test_bare_macros_hide_no_definition_of_cplusplus() -> None:
+    source = (
+        b"namespace n {\n\nEXPORT_BEGIN\ntemplate <typename T> struct is_range { int a = 1; };\n\nEXPORT_ENUM enum class"
+        b" color : int { red };\n\nclass GTEST_API_ Helper {\n public:\n  int* locked(int a) LOCKS_EXCLUDED(mutex_) {\n"
+        b"    return 0;\n  }\n};\n\nGTEST_API_ Cardinality AtLeast(int n) { return 1; }\nEXPORT_END\n}\n"
+    )
+    found = analyse(source, language="cpp", budget_s=5).symbol_rows()
+    assert [(kind, name) for kind, name, *_ in found] == [
+        ("namespace", "n"),
+        ("struct", "is_range"),
+        ("enum", "color"),
+        ("class", "Helper"),
+        ("method", "locked"),
+        ("function", "AtLeast"),
+    ]
+    assert without_macros(source).count(b"\n") == source.count(b"\n")
+    assert len(without_macros(source)) == len(source)

@@ -1,0 +1,32 @@
+"""C++ with its bare macros blanked out, for a grammar that cannot know what a macro stands for.
+
+``FMT_EXPORT`` on a line of its own, ``class API_EXPORT Name`` and ``) LOCKS_EXCLUDED(mutex) {`` are no C++ to a parser,
+and hide the definition they stand at. Blanks of the same length keep every offset. C is left as it is: there a macro
+more often makes the function (``TEST_BEGIN(name) {``), and the grammar reads most of those.
+"""
+
+from __future__ import annotations
+
+import re
+
+_MACRO = rb"[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?"
+_ALONE = re.compile(rb"^[ \t]*" + _MACRO + rb"[ \t]*\\?$", re.M)
+_IN_FRONT = re.compile(
+    rb"^[ \t]*[A-Z][A-Z0-9]*_[A-Z0-9_]*[ \t]+"
+    rb"(?=(?:template|class|struct|enum|union|namespace|inline|extern|static|const)\b"
+    rb"|(?:::)?\w[\w:<>]*[ \t*&]+[\w:~]+\s*[(;=])",
+    re.M,
+)
+_NAMED = re.compile(rb"(?<=class|truct|union)[ \t]+" + _MACRO + rb"(?=[ \t]+[A-Za-z_])")
+_BEHIND = re.compile(rb"(?<=\)|t)(?:[ \t\n]+" + _MACRO + rb")+(?=\s*\{)")
+
+
+def without_macros(source: bytes) -> bytes:
+    """Return the source with the macros in these places blanked, line ends kept."""
+    for places in (_ALONE, _IN_FRONT, _NAMED, _BEHIND):
+        source = places.sub(_blank, source)
+    return source
+
+
+def _blank(found: re.Match[bytes]) -> bytes:
+    return re.sub(rb"[^\n\\]", b" ", found[0])
