@@ -104,10 +104,15 @@ def run_sweep(
     policy = extraction.backfill_policy
     have = instance.get_dynamic_partitions(partitions_name(name))
     config = {"ops": {extraction.op.name: {"config": {"refresh": refresh}}}}
+    refused = ""
     with progress(len(wanted)) as shown:
         for batch in contiguous_ranges(have, wanted, longest=(policy and policy.max_partitions_per_run) or 1):
             with _watching(runner, store=store, version=version, batch=batch, progress=shown):
                 runner.run(["extraction"], batch=batch, config=config, may_fail=True)
+            if runner.refused:
+                # No server or no model: every other batch would be told the same.
+                refused = f"{runner.refused} "
+                break
     withheld = runner.run(["records", "tally", "answer"], may_fail=True)
     failed = {
         key: stored.error
@@ -115,7 +120,11 @@ def run_sweep(
         if (stored := stored_result(store, version=version, key=key)) is not None and not stored.ok
     }
     return Outcome(
-        withheld=withheld, segments=len(keys), sent=len(wanted), failed=failed, run_ids=tuple(runner.run_ids)
+        withheld=f"{refused}{withheld}" if withheld else "",
+        segments=len(keys),
+        sent=len(wanted),
+        failed=failed,
+        run_ids=tuple(runner.run_ids),
     )
 
 
@@ -126,6 +135,7 @@ class _Runner:
         self._job, self.instance, self._sweep = job, instance, sweep
         self.run_ids: list[str] = []
         self.next_id = str(uuid.uuid4())
+        self.refused = ""
 
     def run(
         self,
@@ -153,6 +163,7 @@ class _Runner:
         self.run_ids.append(self.next_id)
         self.next_id = str(uuid.uuid4())
         reason = "" if result.success else _reason(result)
+        self.refused = reason if reason and _refused(result) else ""
         if reason and not may_fail:
             raise CtxstreamError(reason)
         return reason
@@ -185,6 +196,12 @@ def _watching(
 def _unfinished(store: SweepStore, *, version: str, keys: Sequence[str]) -> list[str]:
     stored = {key: stored_result(store, version=version, key=key) for key in keys}
     return [key for key, result in stored.items() if result is None or not result.ok]
+
+
+def _refused(result: dg.ExecuteInProcessResult) -> bool:
+    """Whether a run failed by an error of its own (`boundary.failures`) and not by its segments'."""
+    failures = [event.step_failure_data.user_failure_data for event in result.all_events if event.is_step_failure]
+    return any(failure is not None and "kind" in failure.metadata for failure in failures)
 
 
 def _reason(result: dg.ExecuteInProcessResult) -> str:

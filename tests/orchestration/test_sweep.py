@@ -132,10 +132,12 @@ def test_no_server_fails_with_the_sentence_that_starts_one(
     checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
 ) -> None:
     checkout.write_corpus(status_lines(10))
-    checkout.write_sweep()
+    checkout.write_sweep(batch_size=1)
     server.stop()
     outcome, _ = checkout.sweep(instance)
     assert "withheld" in outcome.withheld
+    assert "ollama serve" in outcome.withheld
+    assert len(outcome.run_ids) == 3, "the other batches would be told the same"
     failure = instance.get_run_by_id(outcome.run_ids[1])
     assert failure is not None
     server.start()
