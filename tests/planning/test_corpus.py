@@ -31,7 +31,7 @@ def write(directory: Path, *contents: str | bytes) -> list[Path]:
     return paths
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=corpora, options=manifest_options())
 def test_what_is_read_back_is_the_packed_text(files: list[str], options: ManifestOptions, tmp_path: Path) -> None:
     text = packed(files, delim=options.record_delim)
@@ -266,7 +266,7 @@ def test_no_hash_seed_changes_a_plan(tmp_path: Path) -> None:
         "print(pack(sys.argv[2:], directory=pathlib.Path(sys.argv[1]), options=options).manifest)"
     )
     seen = set()
-    for seed in ("0", "1", "4242", "random"):
+    for seed in ("0", "4242", "random"):
         done = subprocess.run(
             [sys.executable, "-c", code, str(tmp_path / f"plan-{seed}"), *map(str, paths)],
             env={**os.environ, "PYTHONHASHSEED": seed},
@@ -278,6 +278,7 @@ def test_no_hash_seed_changes_a_plan(tmp_path: Path) -> None:
     assert len(seen) == 1
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 def test_a_200_mb_file_takes_less_than_its_size_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "big.log"
     block = b"ticket 000001 | Status: open | owner: ana | the printer prints blank pages\n" * 10_000
@@ -287,10 +288,11 @@ def test_a_200_mb_file_takes_less_than_its_size_in_memory(tmp_path: Path) -> Non
         while file.tell() < 200_000_000:
             file.write(block)
     code = (
-        "import sys, resource, pathlib; from ctxstream_dagster.planning.corpus import pack; "
+        "import sys, pathlib; from ctxstream_dagster.planning.corpus import pack; "
         "from ctxstream_dagster.planning.options import ManifestOptions; "
         "pack([sys.argv[1]], directory=pathlib.Path(sys.argv[2]), options=ManifestOptions(max_tokens=30000)); "
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        # getrusage would count what the parent had before it started this process.
+        "print(pathlib.Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(path), str(tmp_path / "plan")], capture_output=True, text=True, check=True
