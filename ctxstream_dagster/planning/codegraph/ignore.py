@@ -6,10 +6,11 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pathspec
 
-_IGNORE_FILE = ".gitignore"
+IGNORE_FILE = ".gitignore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +23,22 @@ class _Patterns:
 
     files: pathspec.GitIgnoreSpec
     directories: pathspec.GitIgnoreSpec
+    any_file: re.Pattern[str]
+    any_directory: re.Pattern[str]
+
+    @classmethod
+    def of(cls, lines: list[str]) -> _Patterns:
+        """Compile the lines of an ignore file."""
+        files = pathspec.GitIgnoreSpec.from_lines(lines)
+        directories = pathspec.GitIgnoreSpec.from_lines(re.sub(r"/[ \t]*$", "", line) for line in lines)
+        return cls(files, directories, _any_of(files), _any_of(directories))
 
     def verdict(self, path: str) -> bool | None:
         """Return whether a path (a directory's ends with a slash) is left out, None where nothing is said of it."""
         if path.endswith("/"):
-            return self.directories.check_file(path[:-1]).include
-        return self.files.check_file(path).include
+            bare = path[:-1]
+            return self.directories.check_file(bare).include if self.any_directory.match(bare) else None
+        return self.files.check_file(path).include if self.any_file.match(path) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +58,7 @@ class IgnoreRules:
 
     def below(self, directory: Path, path: str) -> IgnoreRules:
         """Return the rules in force in `directory`, whose path ends with a slash or is empty."""
-        spec = _read(directory / _IGNORE_FILE)
+        spec = _read(directory / IGNORE_FILE)
         return IgnoreRules(self.prefix, (*self.rules, _Rules(self.prefix + path, spec))) if spec else self
 
     def ignores(self, path: str) -> bool:
@@ -80,7 +91,7 @@ def rules_above(root: Path) -> IgnoreRules:
     parts = () if inside == "." else root.relative_to(top).parts
     for depth in range(len(parts)):
         base = "/".join(parts[:depth])
-        if spec := _read(top.joinpath(*parts[:depth]) / _IGNORE_FILE):
+        if spec := _read(top.joinpath(*parts[:depth]) / IGNORE_FILE):
             rules = IgnoreRules(rules.prefix, (*rules.rules, _Rules(f"{base}/" if base else "", spec)))
     above = IgnoreRules("", rules.rules)
     ancestors = ["/".join(parts[: depth + 1]) + "/" for depth in range(len(parts))]
@@ -109,7 +120,11 @@ def _read(path: Path) -> _Patterns | None:
     # File names reach us with the same escapes for bytes that are not UTF-8.
     text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
     lines = [line for line in re.split(r"\r?\n", text) if line.strip() and not line.startswith("#")]
-    if not lines:
-        return None
-    for_directories = [re.sub(r"/[ \t]*$", "", line) for line in lines]
-    return _Patterns(pathspec.GitIgnoreSpec.from_lines(lines), pathspec.GitIgnoreSpec.from_lines(for_directories))
+    return _Patterns.of(lines) if lines else None
+
+
+def _any_of(spec: pathspec.GitIgnoreSpec) -> re.Pattern[str]:
+    """Return one expression that matches wherever a pattern does: most paths match none, which this says quickly."""
+    regexes = [cast("re.Pattern[str]", pattern.regex) for pattern in spec.patterns if pattern.include is not None]
+    unnamed = [regex.pattern.replace("(?P<ps_d>", "(?:") for regex in regexes]
+    return re.compile("|".join(f"(?:{expression})" for expression in unnamed) or r"(?!)")

@@ -84,7 +84,7 @@ def scan_repo(root: str | Path, options: ScanOptions | None = None) -> CodeGraph
         if options.cache_dir is None:
             hashes, key, kept = [""] * len(found), b"", dict[bytes, bytes]()
         else:
-            hashes = [_sha256(directory, file) for file in found]
+            hashes = [_sha256(str(directory), file) for file in found]
             key = _graph_key(found, hashes, options)
             if stored := store.graph(key):
                 return unpack_graph(stored, root=str(root), skipped=skipped)
@@ -100,7 +100,7 @@ def scan_repo(root: str | Path, options: ScanOptions | None = None) -> CodeGraph
     return graph
 
 
-def read_bytes(root: Path, location: str) -> bytes:
+def read_bytes(root: Path | str, location: str) -> bytes:
     """Return a scanned file's bytes; raises `OSError`."""
     # Path objects and buffers would cost more than reading a small file does.
     with open(f"{root}/{location}", "rb", buffering=0) as file:  # noqa: PTH123
@@ -180,7 +180,7 @@ def _node(file: FoundFile, sha256: str, content: Content) -> FileNode:
     )
 
 
-def _sha256(directory: Path, file: FoundFile) -> str:
+def _sha256(directory: str, file: FoundFile) -> str:
     try:
         return hashlib.sha256(read_bytes(directory, file.location)).hexdigest()
     except OSError:  # told when it is read

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ctxstream_dagster.planning.codegraph.ignore import NO_RULES, IgnoreRules, rules_above
+from ctxstream_dagster.planning.codegraph.ignore import IGNORE_FILE, NO_RULES, IgnoreRules, rules_above
 from ctxstream_dagster.planning.skipped import Skipped
 
 DEFAULT_EXCLUDE_DIRS = (
@@ -62,28 +62,30 @@ def walk_directory(root: Path, options: WalkOptions) -> tuple[list[FoundFile], l
     """Return the files to read and all that is left out, sorted by path; raises `OSError` for an unreadable `root`."""
     walker = _Walker(root, options)
     rules = rules_above(root.absolute()) if options.respect_gitignore else NO_RULES
-    found = sorted(walker.walk("", rules, tracked_only=False), key=lambda file: file.path)
+    walker.walk("", rules, tracked_only=False)
+    found = sorted(walker.found, key=lambda file: file.path)
     return found, sorted(walker.skipped, key=lambda skipped: (skipped.path, skipped.reason))
 
 
 def shown(path: str) -> str:
     """Return a path as it is reported: forward slashes, bytes that are not UTF-8 as ``\\xNN``."""
+    if path.isascii() and os.sep == "/":
+        return path
     return os.fsencode(path).decode("utf-8", "backslashreplace").replace(os.sep, "/")
 
 
 class _Walker:
     def __init__(self, root: Path, options: WalkOptions) -> None:
-        self._root = root
+        self._root = str(root)
         self._options = options
         self._excluded = frozenset(options.exclude_dirs)
         self._inside: set[tuple[int, int]] = set()
+        self.found: list[FoundFile] = []
         self.skipped: list[Skipped] = []
 
-    def walk(self, directory: str, rules: IgnoreRules, *, tracked_only: bool) -> Iterator[FoundFile]:
-        """Yield the files below `directory` (with a final slash, or empty)."""
-        here = self._root / directory
-        if self._options.respect_gitignore:
-            rules = rules.below(here, directory)
+    def walk(self, directory: str, rules: IgnoreRules, *, tracked_only: bool) -> None:
+        """Take in what lies below `directory` (with a final slash, or empty)."""
+        here = f"{self._root}/{directory}"
         try:
             with os.scandir(here) as entries:
                 listed = sorted(entries, key=lambda entry: entry.name)
@@ -92,26 +94,24 @@ class _Walker:
                 raise
             self._skip(directory, "unreadable", error.strerror or str(error))
             return
+        if self._options.respect_gitignore and any(entry.name == IGNORE_FILE for entry in listed):
+            rules = rules.below(Path(here), directory)
         for entry in listed:
-            yield from self._entry(entry, directory + entry.name, rules, tracked_only=tracked_only)
+            self._entry(entry, directory + entry.name, rules, tracked_only=tracked_only)
 
-    def _entry(
-        self, entry: os.DirEntry[str], path: str, rules: IgnoreRules, *, tracked_only: bool
-    ) -> Iterator[FoundFile]:
+    def _entry(self, entry: os.DirEntry[str], path: str, rules: IgnoreRules, *, tracked_only: bool) -> None:
         try:
             if entry.is_symlink() and not self._options.follow_symlinks:
                 self._skip(path, "symlink", "links are not followed")
             elif entry.is_dir():
-                yield from self._directory(entry, f"{path}/", rules, tracked_only=tracked_only)
+                self._directory(entry, f"{path}/", rules, tracked_only=tracked_only)
             else:
-                yield from self._file(entry, path, rules, tracked_only=tracked_only)
+                self._file(entry, path, rules, tracked_only=tracked_only)
         except OSError as error:
             reason = "broken-link" if entry.is_symlink() else "unreadable"
             self._skip(path, reason, error.strerror or str(error))
 
-    def _directory(
-        self, entry: os.DirEntry[str], path: str, rules: IgnoreRules, *, tracked_only: bool
-    ) -> Iterator[FoundFile]:
+    def _directory(self, entry: os.DirEntry[str], path: str, rules: IgnoreRules, *, tracked_only: bool) -> None:
         name = entry.name
         if name in self._excluded and not (name in MAYBE_SOURCE_DIRS and self._is_package(path)):
             reason, detail = "excluded-dir", f"named {name}"
@@ -126,7 +126,7 @@ class _Walker:
             self._skip(path, reason, detail)
             return
         if not entry.is_symlink():
-            yield from self.walk(path, rules, tracked_only=tracked_only or bool(reason))
+            self.walk(path, rules, tracked_only=tracked_only or bool(reason))
             return
         status = entry.stat()
         identity = (status.st_dev, status.st_ino)
@@ -134,11 +134,9 @@ class _Walker:
             self._skip(path.removesuffix("/"), "symlink", "leads to a directory that is read already")
             return
         self._inside.add(identity)
-        yield from self.walk(path, rules, tracked_only=tracked_only or bool(reason))
+        self.walk(path, rules, tracked_only=tracked_only or bool(reason))
 
-    def _file(
-        self, entry: os.DirEntry[str], path: str, rules: IgnoreRules, *, tracked_only: bool
-    ) -> Iterator[FoundFile]:
+    def _file(self, entry: os.DirEntry[str], path: str, rules: IgnoreRules, *, tracked_only: bool) -> None:
         status = entry.stat()
         if entry.name in _NEVER_SOURCE:
             self._skip(path, "excluded-dir", "a pointer to a repository's own files")
@@ -149,18 +147,18 @@ class _Walker:
         elif status.st_size > self._options.max_file_bytes:
             self._skip(path, "too-large", f"{status.st_size} bytes; the limit is {self._options.max_file_bytes}")
         else:
-            yield FoundFile(shown(path), path, status.st_size)
+            self.found.append(FoundFile(shown(path), path, status.st_size))
 
     def _is_package(self, path: str) -> bool:
-        return os.path.lexists(self._root / path / "__init__.py")
+        return os.path.lexists(f"{self._root}/{path}__init__.py")
 
     def _is_above(self, path: str, identity: tuple[int, int]) -> bool:
-        above = (self._root / path).parent
+        above = Path(self._root, path).parent
         while True:
             status = above.stat()
             if (status.st_dev, status.st_ino) == identity:
                 return True
-            if above == self._root or above == above.parent:
+            if above == Path(self._root) or above == above.parent:
                 return False
             above = above.parent
 
@@ -175,7 +173,7 @@ class _Walker:
 
     @cached_property
     def _tracked(self) -> frozenset[str]:
-        return tracked_files(self._root)
+        return tracked_files(Path(self._root))
 
     @cached_property
     def _tracked_directories(self) -> frozenset[str]:

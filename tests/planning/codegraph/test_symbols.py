@@ -105,7 +105,7 @@ def test_packed_symbols_come_back_by_file_and_by_position(files: list[list[Symbo
 
 def test_bare_macros_hide_no_definition_of_cplusplus() -> None:
     source = (
-        b"namespace n {\n\nEXPORT_BEGIN\ntemplate <typename T> struct is_range { int a = 1; };\n\nEXPORT_ENUM enum class"
+        b"namespace n {\n\nEXPORT_BEGIN\ntemplate <typename T> struct is_range { int a; };\n\nEXPORT_ENUM enum class"
         b" color : int { red };\n\nclass GTEST_API_ Helper {\n public:\n  int* locked(int a) LOCKS_EXCLUDED(mutex_) {\n"
         b"    return 0;\n  }\n};\n\nGTEST_API_ Cardinality AtLeast(int n) { return 1; }\nEXPORT_END\n}\n"
     )
