@@ -39,7 +39,8 @@ def new_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("template")
     Checkout.lay_out(root)
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("DAGSTER_HOME", raising=False)
+        # Set, not deleted: what `ensure_home` writes there is then taken back.
+        patch.setenv("DAGSTER_HOME", str(root / ".dagster"))
         return ensure_home(Project(root))
 
 
@@ -90,7 +91,10 @@ def deployment(new_home: Path, busy_server: FaultServer) -> Iterator[Stack]:
             "CTXSTREAM_MODEL": "scripted",
         }
         stack = Stack(Checkout(place), environment)
-        try:
-            yield stack
-        finally:
-            stack.stop()
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("DAGSTER_HOME", "OLLAMA_HOST", "CTXSTREAM_MODEL"):
+                patch.setenv(name, environment[name])
+            try:
+                yield stack
+            finally:
+                stack.stop()
