@@ -20,8 +20,8 @@ from ctxstream_dagster.report.escaping import markdown_text, relative_path, visi
 _CELL_CHARS = 120
 _KEYS_NAMED = 5
 _INLINE_CHARS = 920
-_INLINE_KEY_CHARS = 40
-_INLINE_BAR_CHARS = 20
+_INLINE_KEY_CHARS = 30
+_INLINE_BAR_CHARS = 8
 _REASON_CHARS = 300
 _SAMPLED_SEGMENTS = 64
 
