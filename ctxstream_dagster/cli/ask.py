@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import tempfile
 from collections.abc import Iterator
@@ -14,10 +15,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ctxstream_dagster.cli.progress import SweepProgress
+from ctxstream_dagster.errors import ConfigError
 from ctxstream_dagster.extraction.budget import within_context
 from ctxstream_dagster.extraction.ollama import OllamaBackend
 from ctxstream_dagster.extraction.options import OllamaOptions
-from ctxstream_dagster.extraction.question import Question
+from ctxstream_dagster.extraction.question import Example, Question
 from ctxstream_dagster.extraction.records import SegmentResult
 from ctxstream_dagster.extraction.store import ReplyStore
 from ctxstream_dagster.extraction.stream import PipelineOptions, stream_segments
@@ -28,6 +30,7 @@ from ctxstream_dagster.reduction.sweep import Reduction, reduce_sweep, reduction
 from ctxstream_dagster.storage import cache_home, data_home, replies_path
 
 EXIT_WITHHELD = 1
+_CUE = next(str(entry.default) for entry in dataclasses.fields(Question) if entry.name == "cue")
 _OLLAMA = OllamaOptions()
 _PLANNING = ManifestOptions()
 
@@ -63,6 +66,13 @@ def ask_command(
     extract: Annotated[str, typer.Option(metavar="TEXT", help="What to look for, in plain words.")],
     answer: Annotated[Answer, typer.Option(help="What code concludes from the tally.")] = Answer.LIST,
     labels: Annotated[str, typer.Option(metavar="A,B,C", help="The closed set of labels, separated by commas.")] = "",
+    cue: Annotated[
+        str,
+        typer.Option(metavar="TEXT", help="In labels: words that end the question, as in the text: Status:"),
+    ] = _CUE,
+    example: Annotated[
+        list[str] | None, typer.Option(metavar="'TEXT => REPLY'", help="A solved example; may be given many times.")
+    ] = None,
     url: Annotated[str, typer.Option(help="The server; left out, OLLAMA_HOST.")] = "",
     model: Annotated[str, typer.Option(envvar="CTXSTREAM_MODEL", help="A model of `ollama list`.")] = _OLLAMA.model,
     concurrency: Annotated[
@@ -96,6 +106,8 @@ def ask_command(
         extract=extract,
         mode=mode.value,
         labels=tuple(label.strip() for label in labels.split(",") if label.strip()),
+        cue=cue,
+        examples=tuple(_example(written) for written in example or ()),
         units_per_window=units_per_window,
     )
     options = OllamaOptions(url=url, model=model, num_ctx=num_ctx, num_predict=num_predict)
@@ -121,6 +133,13 @@ def ask_command(
         print_reduction(reduction, withheld=withheld)
     if withheld:
         raise typer.Exit(EXIT_WITHHELD)
+
+
+def _example(written: str) -> Example:
+    text, arrow, reply = written.rpartition("=>")
+    if not arrow or not text.strip() or not reply.strip():
+        raise ConfigError(f"An example is written 'TEXT => REPLY', not {written[:80]!r}.")
+    return Example(text=text.strip(), reply=reply.strip())
 
 
 def print_reduction(reduction: Reduction, *, withheld: bool) -> None:

@@ -42,8 +42,14 @@ def serve_model(
     engine = LlamaEngine(weights, path, threads=threads or min(os.cpu_count() or 1, 8), parallel=parallel)
     server = _listen(engine, host=host, port=port)
     _say(f"{weights.name} answers at {server.url} ({weights.licence}). Ctrl-C stops it.")
-    with server, _stopped_by_signals():
+    with _stopped_by_signals():
         server.serve_forever()
+    try:
+        server.server_close()
+    except TimeoutError:
+        # The runtime reads a prompt in one go and cannot be told to stop; an ordinary exit would abort in its threads.
+        _say("Stopped while a prompt was being read.")
+        os._exit(0)
     _say("Stopped.")
 
 

@@ -139,6 +139,13 @@ class Slots:
             if self._num_ctx and not self._active and not self._queue and time.time() >= self._expires_at:
                 self._unload()
 
+    def close(self, *, timeout_s: float) -> None:
+        """Free the model once nothing runs or waits; raises `TimeoutError` when that takes longer."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: not self._active and not self._queue, timeout_s):
+                raise TimeoutError("a generation did not stop")
+            self._unload()
+
     def _enter(self, num_ctx: int, *, keep_alive_s: float, gone: Callable[[], bool]) -> float:
         ticket = object()
         with self._changed:

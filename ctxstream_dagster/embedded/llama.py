@@ -117,7 +117,7 @@ class LlamaEngine:
             "max_tokens": request.most_tokens,
             "cache_prompt": True,
             "stream": True,
-            "stream_options": cast("Any", {"include_usage": True}),
+            "stream_options": {"include_usage": True},
         }
         stops = [*request.options.get("stop", ()), *(_ENDS if self._weights.continues else ())]
         if stops:
@@ -127,7 +127,8 @@ class LlamaEngine:
             texts = " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
             body["grammar"] = f"%llguidance {{}}\nstart: {space}({texts})"
         elif request.format is not None:
-            schema = {"type": "object"} if request.format == "json" else dict(cast("Mapping[str, Any]", request.format))
+            given: Any = {"type": "object"} if request.format == "json" else request.format
+            schema: dict[str, Any] = dict(given)
             _check_schema(schema)
             # Free white space is where small models lose themselves.
             schema["x-guidance"] = {"whitespace_flexible": False}

@@ -24,7 +24,7 @@ from ctxstream_dagster.embedded.wire import ApiError, ChatRequest, parse_chat, p
 # The number says whose contract is kept (clients read it to know what `truncate: false` does), the rest what this is.
 VERSION = "0.33.0-ctxstream-embedded"
 _MOST_BODY_BYTES = 64 << 20
-_SWEEP_S = 1.0
+_STOP_S = 10.0
 
 
 class EmbeddedServer(ThreadingHTTPServer):
@@ -57,9 +57,13 @@ class EmbeddedServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     def server_close(self) -> None:
-        """Close the port and stop what is being generated."""
+        """Close the port, stop what is being generated, and free the model.
+
+        Raises `TimeoutError` when a generation does not stop, as one does that is still reading a long prompt.
+        """
         self.stopping.set()
         super().server_close()
+        self.slots.close(timeout_s=_STOP_S)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -174,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
         lines = _Lines(self)
 
         def emit(piece: str) -> bool:
-            if self.server.stopping.is_set() or self._gone():
+            if self._gone():
                 return False
             if request.stream:
                 return lines.write(self._line(request, piece))
@@ -211,7 +215,9 @@ class _Handler(BaseHTTPRequestHandler):
         return {**line, "done_reason": done_reason} if done_reason else line
 
     def _gone(self) -> bool:
-        """Whether the client has closed its side; nothing is taken out of the connection."""
+        """Whether nobody waits for a reply any more; nothing is taken out of the connection."""
+        if self.server.stopping.is_set():
+            return True
         with contextlib.suppress(OSError):
             readable, _, _ = select.select([self.connection], [], [], 0)
             return bool(readable) and self.connection.recv(1, socket.MSG_PEEK) == b""

@@ -39,6 +39,16 @@ def test_the_answer_is_the_last_line(
     assert (done.status, done.out.splitlines()[-1]) == (0, line)
 
 
+def test_cue_and_examples_reach_the_model(ctxstream: Cli, server: FaultServer, tickets: Path) -> None:
+    shown = ("--cue", "Status:", "--example", "7 => x Status: open => open", "--example", "8 Status: lost=>lost")
+    assert ctxstream("ask", tickets, *LABELS, *served(server), *shown).status == 0
+    _, first, reply, second, *_, last = server.bodies[-1]["messages"]
+    assert first["content"].splitlines()[1::2] == ["7 => x Status: open", "Status:"]
+    assert reply["content"] == '"open"'
+    assert "8 Status: lost\n" in second["content"]
+    assert last["content"].endswith("\nStatus:")
+
+
 def test_json_is_the_documented_object(ctxstream: Cli, server: FaultServer, tickets: Path) -> None:
     done = ctxstream("ask", tickets, *LABELS, *served(server), "--answer", "least", "--json")
     document = json.loads(done.out)
@@ -98,6 +108,8 @@ BAD_INPUT = {
         ("{tickets}", *LABELS, "--segment-chars", "90", "--overlap-chars", "100"),
         "overlap_chars",
     ),
+    "example without a reply": (("{tickets}", *LABELS, "--example", "Status: open"), "'TEXT => REPLY'"),
+    "example of another label": (("{tickets}", *LABELS, "--example", "x => opne"), "did you mean 'open'"),
     "empty corpus": (("{empty}", *LABELS), "empty"),
     "binary corpus": (("{binary}", *LABELS), "binary"),
     "model not pulled": (("{tickets}", *LABELS, "--model", "missing"), "ollama pull missing"),

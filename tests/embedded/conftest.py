@@ -115,8 +115,8 @@ def serving(engine: FakeEngine | LlamaEngine) -> Iterator[EmbeddedServer]:
         yield server
     finally:
         server.shutdown()
-        server.server_close()
         thread.join()
+        server.server_close()
 
 
 @contextmanager
