@@ -13,6 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ctxstream_dagster.extraction.records import RejectedLine
+from ctxstream_dagster.planning.corpus import pack
+from ctxstream_dagster.planning.options import ManifestOptions
 from ctxstream_dagster.reduction.answer import construct
 from ctxstream_dagster.reduction.sweep import reduction_json, stored_reduction
 from ctxstream_dagster.reduction.tally import Tally
@@ -186,6 +188,26 @@ def test_every_entry_points_at_its_unit_in_utf_16_code_units(tmp_path: Path, bud
         assert found == units[entry.segment, entry.start]
         assert path == entry.path
         assert first_line + before.count("\n") == entry.line
+
+
+@pytest.mark.parametrize("unit", ["line", "symbol"])
+def test_entries_of_a_codebase_point_at_its_lines_and_symbols(tmp_path: Path, unit: str) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "a.py").write_text(
+        "import b\n\n\ndef one() -> str:\n    return '😀'\n\n\nclass C:\n    def two(self):\n        raise X\n"
+    )
+    (code / "b.py").write_text("X = 1\n\n\ndef three():\n    raise ValueError\n")
+    corpus = pack([code], directory=tmp_path / "plan", options=ManifestOptions(segment_chars=400, unit=unit))
+    sweep = evidence(corpus, keys=lambda found: ["raise"] if "raise" in found.text else [])
+    entries = list_entries(corpus, results=sweep.results, reduction=sweep.reduction).entries
+    source = source_text(corpus, entries, budget_chars=1_000_000)
+    assert sorted((entry.path, entry.status) for entry in entries) == [("a.py", 0), ("b.py", 0)]
+    for place in source.places:
+        assert place is not None
+        _, _, text = source.chunks[place[0]]
+        raw = text.encode("utf-16-le")[2 * place[1] : 2 * (place[1] + place[2])].decode("utf-16-le")
+        assert raw.lstrip().startswith("raise" if unit == "line" else "def")
 
 
 def test_too_much_for_one_page_is_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
