@@ -28,7 +28,7 @@ def serve_model(
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Port, 0 for any free one; left out, that of OLLAMA_HOST.")
     ] = None,
-    threads: Annotated[int, typer.Option(min=0, help="Processor threads; 0 for one per core, at most 8.")] = 0,
+    threads: Annotated[int, typer.Option(min=0, help="Processor threads; 0 for half the cores, at most 8.")] = 0,
     parallel: Annotated[int, typer.Option(min=1, max=64, help="Calls answered at the same time; others wait.")] = 1,
 ) -> None:
     """Serve a small model as Ollama would, until Ctrl-C. For machines without Ollama; weights are downloaded once.
@@ -39,7 +39,7 @@ def serve_model(
     here = urlsplit(base_url(os.environ.get("OLLAMA_HOST", "")))
     host, port = host or here.hostname or "127.0.0.1", here.port or 11434 if port is None else port
     path = obtain(weights, say=_say)
-    engine = LlamaEngine(weights, path, threads=threads or min(os.cpu_count() or 1, 8), parallel=parallel)
+    engine = LlamaEngine(weights, path, threads=threads or _half_the_cores(), parallel=parallel)
     server = _listen(engine, host=host, port=port)
     _say(f"{weights.name} answers at {server.url} ({weights.licence}). Ctrl-C stops it.")
     with _stopped_by_signals():
@@ -51,6 +51,11 @@ def serve_model(
         _say("Stopped while a prompt was being read.")
         os._exit(0)
     _say("Stopped.")
+
+
+def _half_the_cores() -> int:
+    # Threads wait for each other in a busy loop: with all cores taken by others, two were ten times slower than one.
+    return max(1, min((os.cpu_count() or 2) // 2, 8))
 
 
 def _listen(engine: Any, *, host: str, port: int) -> EmbeddedServer:
