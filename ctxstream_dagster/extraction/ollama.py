@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from typing import Any
 
 import anyio
@@ -28,15 +29,19 @@ _LONGEST_ERROR_BYTES = 64_000
 class OllamaBackend:
     """Completes prompts through `/api/chat` of an Ollama server (github.com/ollama/ollama, docs/api.md).
 
-    One value serves any number of threads and event loops; each loop has its own connections.
+    One value serves any number of threads and event loops. Each call in flight has an HTTP client, and so a connection,
+    of its own: a shared pool looks at every connection for every call, which at 32 doubles a call's cost.
     """
 
     def __init__(self, options: OllamaOptions | None = None) -> None:
         self.options = options or OllamaOptions()
         self._url = self.options.base_url
         self._facts: ServerFacts | None = None
-        self._lock = threading.Lock()
-        self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
+        self._facts_lock = threading.Lock()
+        self._idle_lock = threading.Lock()
+        self._idle: dict[asyncio.AbstractEventLoop, list[httpx.AsyncClient]] = {}
+        # Certificates take 50 ms to load, and plain http has no use for them.
+        self._verify = httpx.create_ssl_context() if self._url.startswith("https://") else False
 
     def preflight(self) -> ModelIdentity:
         """Check server and model, once; raises `PreflightError` with one sentence that says what to do."""
@@ -48,7 +53,7 @@ class OllamaBackend:
 
         `passed` is told of each check that holds, and what was found.
         """
-        with self._lock:
+        with self._facts_lock:
             if self._facts is None:
                 with httpx.Client(**self._client_settings()) as client:
                     self._facts = ask_server(client, self.options, passed=passed)
@@ -85,25 +90,26 @@ class OllamaBackend:
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
-        with self._lock:
-            client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
+        with self._idle_lock:
+            clients = self._idle.pop(asyncio.get_running_loop(), [])
+        for client in clients:
             await client.aclose()
 
     async def _chat(self, prompt: Prompt) -> ChatReply:
         reader = ChatReader()
         # Escaped to ASCII: a lone surrogate in the corpus is no UTF-8, but is JSON.
         body = json.dumps(self._body(prompt)).encode("ascii")
-        async with self._client().stream("POST", f"{self._url}/api/chat", content=body) as response:
-            if response.status_code != 200:
-                raise status_error(
-                    response.status_code,
-                    await _start(response),
-                    model=self.options.model,
-                    retry_after=response.headers.get("retry-after", ""),
-                )
-            async for line in _lines(response):
-                reader.feed(line)
+        with self._client() as client:
+            async with client.stream("POST", f"{self._url}/api/chat", content=body) as response:
+                if response.status_code != 200:
+                    raise status_error(
+                        response.status_code,
+                        await _start(response),
+                        model=self.options.model,
+                        retry_after=response.headers.get("retry-after", ""),
+                    )
+                async for line in _lines(response):
+                    reader.feed(line)
         return reader.finish()
 
     def _completion(self, reply: ChatReply, prompt: Prompt, *, seconds: float) -> Completion:
@@ -148,21 +154,21 @@ class OllamaBackend:
             body["format"] = prompt.format
         return body
 
-    def _client(self) -> httpx.AsyncClient:
+    @contextlib.contextmanager
+    def _client(self) -> Generator[httpx.AsyncClient]:
         loop = asyncio.get_running_loop()
-        with self._lock:
-            client = self._clients.get(loop)
-            if client is None:
-                options = self.options
-                client = httpx.AsyncClient(
-                    timeout=httpx.Timeout(
-                        options.read_timeout_s, connect=options.connect_timeout_s, write=60.0, pool=None
-                    ),
-                    limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
-                    **self._client_settings(),
-                )
-                self._clients[loop] = client
-            return client
+        with self._idle_lock:
+            idle = self._idle.setdefault(loop, [])
+            client = idle.pop() if idle else None
+        if client is None:
+            options = self.options
+            timeout = httpx.Timeout(options.read_timeout_s, connect=options.connect_timeout_s, write=60.0, pool=None)
+            client = httpx.AsyncClient(timeout=timeout, **self._client_settings())
+        try:
+            yield client
+        finally:
+            with self._idle_lock:
+                self._idle.setdefault(loop, []).append(client)
 
     def _client_settings(self) -> dict[str, Any]:
         headers = {
@@ -175,8 +181,7 @@ class OllamaBackend:
         return {
             "headers": headers,
             "trust_env": self.options.trust_env and not is_loopback(self._url),
-            # Certificates take 50 ms to load, and plain http has no use for them.
-            "verify": self._url.startswith("https://"),
+            "verify": self._verify,
         }
 
 
