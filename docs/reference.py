@@ -37,6 +37,7 @@ def renewed(text: str) -> str:
         "settings": settings,
         "python-settings": python_settings,
         "examples": examples,
+        "downstream": downstream,
         "schemas": schemas,
     }
     return _BLOCK.sub(lambda found: f"{found[1]}\n{parts[found[2]]().strip()}\n\n{found[3]}", text)
@@ -168,6 +169,12 @@ def examples() -> str:
     for file in sorted((DOCS.parent / "assets" / "sweeps").glob("*/defs.yaml")):
         parts.append(f"### {file.parent.name}\n\n```yaml\n{file.read_text(encoding='utf-8').strip()}\n```\n")
     return "\n".join(parts)
+
+
+def downstream() -> str:
+    """Return the assets that use a sweep's results, as their files are."""
+    files = sorted((DOCS.parent / "assets" / "sweeps").glob("*.py"))
+    return "\n".join(f"```python\n{file.read_text(encoding='utf-8').strip()}\n```\n" for file in files)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from typing import Any, get_args
 
 import pytest
 
+from ctxstream_dagster.embedded.catalog import CATALOG
+from ctxstream_dagster.embedded.weights import DEFAULT_MODEL
 from ctxstream_dagster.extraction.guard import Verdict
 from ctxstream_dagster.extraction.records import RejectReason
 from ctxstream_dagster.orchestration.component import SweepComponent
@@ -114,3 +116,13 @@ def test_every_typed_reason_is_documented() -> None:
     assert "connect" in kinds
     for reason in sorted({*kinds, *get_args(RejectReason), *get_args(Verdict)}):
         assert re.search(rf"^\|.*`{reason}`.* \|", text, re.MULTILINE), f"{reason} is not in docs/troubleshooting.md"
+
+
+def test_every_embedded_model_is_documented_with_its_licence_and_size() -> None:
+    text = page("docs/choosing-a-model.md")
+    for weights in CATALOG.values():
+        row = re.search(rf"^\| `{re.escape(weights.name)}`[^|]*\| (\d+) MB \| ([^|]+) \|", text, re.MULTILINE)
+        assert row, f"{weights.name} is not in docs/choosing-a-model.md"
+        assert int(row[1]) == round(weights.size_bytes / 1e6)
+        assert row[2].split()[0] == re.split(r"[ -]", weights.licence)[0]
+    assert DEFAULT_MODEL in page("README.md")
