@@ -19,13 +19,14 @@ from decimal import Decimal
 from typing import Any
 
 from ctxstream_dagster.reduction.answer import Answer, Statement, number
-from ctxstream_dagster.reduction.tally import Tally
+from ctxstream_dagster.reduction.tally import Tally, exact_sum
 from ctxstream_dagster.report.escaping import visible
 
 SHOWN_AT_EACH_END = 15
 _ALL_SHOWN = 2 * SHOWN_AT_EACH_END + 1
 _POINTS = 72
 _ROW_PX = 24
+_LABEL_CHARS = 34
 # matplotlib wants colours it knows; each stands for a custom property of the page.
 _COLOURS = {
     "#010101": "var(--chart-ink, #1f2328)",
@@ -57,30 +58,33 @@ class Bar:
     answered: bool = False
 
 
-def bars(tally: Tally, statement: Statement) -> tuple[Bar, ...]:
-    """Return the chart's rows, the answer first; of more than 31 keys the first and last 15, the rest as one remark.
+def share(value: Decimal, tally: Tally) -> str:
+    """Return a value's share of the total in percent; empty where that makes no sense: values below 0, a total of 0."""
+    if tally.total <= 0 or tally.sorted[0][1] < 0:
+        return ""
+    return f"{float(value / tally.total):.1%}"
 
-    Shares are left out where a part of a whole makes no sense: negative values, or a total of zero.
-    """
+
+def bars(tally: Tally, statement: Statement) -> tuple[Bar, ...]:
+    """Return the chart's rows, the answer first; of more than 31 keys the first and last 15, the rest as one remark."""
     pairs = tally.sorted if statement.how is Answer.LEAST else tally.sorted[::-1]
-    shares = tally.total > 0 and tally.sorted[0][1] >= 0 if tally.sorted else False
     answered = set(statement.keys) if statement.how in (Answer.LEAST, Answer.MOST) else set[str]()
     margin = ""
     if statement.margin is not None:
-        margin = f" · {number(statement.margin)} {'below' if statement.how is Answer.LEAST else 'above'} the next"
+        margin = f"{number(statement.margin)} {'below' if statement.how is Answer.LEAST else 'above'} the next"
 
     def row(key: str, value: Decimal) -> Bar:
-        share = f" · {float(value / tally.total):.1%}" if shares else ""
         own = key in answered
-        return Bar(label=key, value=value, note=number(value) + share + (margin if own else ""), answered=own)
+        words = [number(value), share(value, tally), margin if own else ""]
+        return Bar(label=key, value=value, note=" · ".join(filter(None, words)), answered=own)
 
     if len(pairs) <= _ALL_SHOWN:
         return tuple(row(key, value) for key, value in pairs)
     first, last = pairs[:SHOWN_AT_EACH_END], pairs[-SHOWN_AT_EACH_END:]
     hidden = pairs[SHOWN_AT_EACH_END:-SHOWN_AT_EACH_END]
-    rest = sum((value for _, value in hidden), Decimal(0))
-    share = f" · {float(rest / tally.total):.1%}" if shares else ""
-    remark = Bar(label=f"… {len(hidden):,} other keys", value=None, note=f"together {number(rest)}{share}")
+    rest = exact_sum(value for _, value in hidden)
+    note = " · ".join(filter(None, [f"together {number(rest)}", share(rest, tally)]))
+    remark = Bar(label=f"… {len(hidden):,} other keys", value=None, note=note)
     return (*(row(*pair) for pair in first), remark, *(row(*pair) for pair in last))
 
 
@@ -105,59 +109,71 @@ def chart_data_url(svg: str) -> str:
 
 
 def _draw(rows: Sequence[Bar], *, width_px: int) -> str:
-    # Half a second of import, which only a chart should cost.
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Rectangle
-    from matplotlib.text import Text
-
     narrow = width_px < 480
     row_px = _ROW_PX * 2 - 6 if narrow else _ROW_PX
-    height_px = max(len(rows), 1) * row_px + 12
     left = 8 if narrow else _label_px(rows) + 16
     values = [row.value for row in rows if row.value is not None]
     least, most = min([Decimal(0), *values]), max([Decimal(0), *values])
     scale = _scale(rows, room_px=width_px - left - 16, least=least, most=most)
     zero = left - float(least) * scale
-    figure = Figure(figsize=(width_px / _POINTS, height_px / _POINTS), dpi=_POINTS, frameon=False)
-
-    def rectangle(x: float, y: float, width: float, height: float, colour: str) -> None:
-        figure.add_artist(Rectangle((x, height_px - y - height), width, height, facecolor=colour, transform=None))
-
-    def write(x: float, y: float, text: str, colour: str, *, side: str = "left", bold: bool = False) -> None:
-        figure.add_artist(
-            Text(
-                x, height_px - y, text, color=colour, ha=side, va="center", fontsize=12, transform=None,
-                fontweight="bold" if bold else "normal", parse_math=False,
-            )
-        )  # fmt: skip
-
-    rectangle(0, 0, width_px, height_px, _PAPER)
+    canvas = _Canvas(width_px, max(len(rows), 1) * row_px + 12)
     if not rows:
-        write(8, height_px / 2, "no records", _MUTED)
+        canvas.text(8, row_px / 2 + 6, "no records", _MUTED)
     for index, row in enumerate(rows):
         top = 6 + index * row_px
-        middle = top + row_px / 2
+        label_y, bar_y = (top + 9, top + 28) if narrow else (top + row_px / 2, top + row_px / 2)
         colour = _INK if row.value is not None else _MUTED
-        label_y, bar_y = (top + 9, top + 28) if narrow else (middle, middle)
-        label = visible(row.label, limit=34)
-        write(
-            left if narrow else left - 8, label_y, label, colour, side="left" if narrow else "right", bold=row.answered
-        )
+        label = visible(row.label, limit=_LABEL_CHARS)
+        if narrow:
+            canvas.text(left, label_y, label, colour, bold=row.answered)
+        else:
+            canvas.text(left - 8, label_y, label, colour, side="right", bold=row.answered)
         if row.value is None:
-            write(left, bar_y, row.note, colour)
+            canvas.text(left, bar_y, row.note, colour)
             continue
         length = float(row.value) * scale
-        rectangle(zero + min(length, 0.0), bar_y - 8, max(abs(length), 1.0), 16, _ANSWER if row.answered else _BAR)
-        write(zero + max(length, 0.0) + 6, bar_y, row.note, colour, bold=row.answered)
-    settings: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "ctxstream", "font.family": ["DejaVu Sans"]}
-    sink = io.StringIO()
-    with _settings, rc_context(settings), warnings.catch_warnings():
-        # It measures text with its own font, which lacks most of the world's letters; the browser's has them.
-        warnings.simplefilter("ignore", UserWarning)
-        FigureCanvasSVG(figure).print_svg(sink, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    return sink.getvalue()
+        bar = _ANSWER if row.answered else _BAR
+        canvas.rectangle(zero + min(length, 0.0), bar_y - 8, max(abs(length), 1.0), 16, bar)
+        canvas.text(zero + max(length, 0.0) + 6, bar_y, row.note, colour, bold=row.answered)
+    return canvas.svg()
+
+
+class _Canvas:
+    """A figure measured in pixels from its top left corner, which is how a page counts."""
+
+    def __init__(self, width_px: float, height_px: float) -> None:
+        # Half a second of import, which only a chart should cost.
+        from matplotlib.figure import Figure
+
+        self._height = height_px
+        self._figure = Figure(figsize=(width_px / _POINTS, height_px / _POINTS), dpi=_POINTS, frameon=False)
+        self.rectangle(0, 0, width_px, height_px, _PAPER)
+
+    def rectangle(self, x: float, y: float, width: float, height: float, colour: str) -> None:
+        from matplotlib.patches import Rectangle
+
+        corner = (x, self._height - y - height)
+        self._figure.add_artist(Rectangle(corner, width, height, facecolor=colour, transform=None))
+
+    def text(self, x: float, y: float, words: str, colour: str, *, side: str = "left", bold: bool = False) -> None:
+        from matplotlib.text import Text
+
+        weight = "bold" if bold else "normal"
+        look = {"color": colour, "ha": side, "va": "center", "fontsize": 12, "fontweight": weight}
+        self._figure.add_artist(Text(x, self._height - y, words, transform=None, parse_math=False, **look))
+
+    def svg(self) -> str:
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+        settings: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "ctxstream", "font.family": ["DejaVu Sans"]}
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        sink = io.StringIO()
+        with _settings, rc_context(settings), warnings.catch_warnings():
+            # It measures text with its own font, which lacks most of the world's letters; the browser's has them.
+            warnings.simplefilter("ignore", UserWarning)
+            FigureCanvasSVG(self._figure).print_svg(sink, metadata=nothing)
+        return sink.getvalue()
 
 
 def _scale(rows: Sequence[Bar], *, room_px: float, least: Decimal, most: Decimal) -> float:
@@ -172,7 +188,7 @@ def _scale(rows: Sequence[Bar], *, room_px: float, least: Decimal, most: Decimal
 
 
 def _label_px(rows: Sequence[Bar]) -> float:
-    return 7.4 * max((len(visible(row.label, limit=34)) for row in rows), default=8)
+    return 7.4 * max((len(visible(row.label, limit=_LABEL_CHARS)) for row in rows), default=8)
 
 
 def _spoken(rows: Sequence[Bar], statement: Statement) -> str:

@@ -18,7 +18,7 @@ from ctxstream_dagster.extraction.records import SegmentResult
 from ctxstream_dagster.planning.corpus import PackedCorpus
 from ctxstream_dagster.reduction.answer import number
 from ctxstream_dagster.reduction.sweep import Reduction
-from ctxstream_dagster.report.charts import bar_chart
+from ctxstream_dagster.report.charts import bar_chart, share
 from ctxstream_dagster.report.entries import Entry, Listing, Status, list_entries
 from ctxstream_dagster.report.escaping import html_text, relative_path, script_json, visible
 from ctxstream_dagster.report.source import Source, source_text
@@ -152,13 +152,12 @@ def _chart(reduction: Reduction, *, width_px: int, name: str) -> str:
 
 
 def _keys_table(reduction: Reduction) -> str:
-    answered, total = set(reduction.statement.keys), reduction.tally.total
-    shares = total > 0 and reduction.tally.sorted[0][1] >= 0
+    answered = set(reduction.statement.keys)
     pairs = reduction.tally.sorted[::-1]
     rows = [
         f"<tr{' class=answered' if key in answered and len(answered) < len(pairs) else ''}>"
         f'<th scope="row"><bdi>{html_text(visible(key, limit=120))}</bdi></th><td>{number(value)}</td>'
-        f"<td>{f'{float(value / total):.1%}' if shares else ''}</td></tr>"
+        f"<td>{share(value, reduction.tally)}</td></tr>"
         for key, value in pairs[:_KEYS_IN_TABLE]
     ]
     more = (

@@ -14,7 +14,7 @@ from ctxstream_dagster.reduction.answer import Answer, Statement, number
 from ctxstream_dagster.reduction.coverage import Coverage
 from ctxstream_dagster.reduction.sweep import Reduction
 from ctxstream_dagster.reduction.tally import Tally
-from ctxstream_dagster.report.charts import bar_chart, bars, chart_data_url
+from ctxstream_dagster.report.charts import bar_chart, bars, chart_data_url, share
 from ctxstream_dagster.report.escaping import markdown_text, relative_path, visible
 
 _CELL_CHARS = 120
@@ -65,7 +65,7 @@ def answer_inline(reduction: Reduction) -> str:
     for key, value in pairs:
         bar = "█" * round(_INLINE_BAR_CHARS * abs(value) / most) if most else ""
         name = markdown_text(key, limit=_INLINE_KEY_CHARS)
-        line = f"| {name} | {number(value)} | {_share(value, tally)} | {bar} |"
+        line = f"| {name} | {number(value)} | {share(value, tally)} | {bar} |"
         if sum(map(len, [*head, foot, *lines, line])) > _INLINE_CHARS:
             break
         lines.append(line)
@@ -116,10 +116,10 @@ def tally_markdown(reduction: Reduction) -> str:
             lines.append(f"| {markdown_text(row.label)} | {markdown_text(row.note)} | | |")
             continue
         key = markdown_text(row.label, limit=_CELL_CHARS)
-        share = _share(row.value, reduction.tally)
+        part = share(row.value, reduction.tally)
         bold = "**" if row.answered else ""
         lines.append(
-            f"| {bold}{key}{bold} | {bold}{number(row.value)}{bold} | {share} | {records.get(row.label, 0):,} |"
+            f"| {bold}{key}{bold} | {bold}{number(row.value)}{bold} | {part} | {records.get(row.label, 0):,} |"
         )
     return "\n".join(lines)
 
@@ -175,15 +175,9 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _share(value: Decimal, tally: Tally) -> str:
-    if tally.total <= 0 or tally.sorted[0][1] < 0:
-        return ""
-    return f"{float(value / tally.total):.1%}"
-
-
 def _of_total(value: Decimal, tally: Tally) -> str:
-    share = _share(value, tally)
-    return f", {share} of the total" if share else ""
+    part = share(value, tally)
+    return f", {part} of the total" if part else ""
 
 
 def _range(values: Sequence[float], *, spec: str = ",") -> str:
