@@ -69,7 +69,9 @@ def plan_codebase(graph: CodeGraph, options: ManifestOptions | None = None) -> P
     segments: list[Segment] = []
     offset = 0
     for index, window in enumerate(planned):
-        key = keys.key(window.name, window.core.encode("utf-8"))
+        key = keys.key(
+            window.name, window.core.encode("utf-8"), division=window.division(delim=plan.options.record_delim)
+        )
         segments.append(Segment(index=index, offset=offset, length=len(window.core), key=key, carried=window.carried))
         offset += len(window.core)
     text = "".join(window.core for window in planned)

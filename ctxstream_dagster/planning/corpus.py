@@ -90,7 +90,7 @@ def pack(
     files: list[SourceFile] = []
     skipped = list(found.skipped)
     chars = cut_records = 0
-    with PlanWriter(directory) as writer:
+    with PlanWriter(directory, delim=options.record_delim) as writer:
         for source in _segment_sources(found.sources, options):
             for planned in source:
                 writer.add(planned)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ctxstream_dagster.planning.keys import division
 from ctxstream_dagster.planning.options import ManifestOptions
 from ctxstream_dagster.planning.tokens import fit
 
@@ -44,6 +45,16 @@ class Cut:
     carried_line: int
     open: bool
     stretches: tuple[Stretch, ...]
+
+    def division(self, *, delim: str) -> bytes:
+        """Return what decides the units beside the text, for the segment's key."""
+        return division(
+            delim=delim,
+            overlap_chars=len(self.overlap),
+            carried=self.carried,
+            open_end=self.open,
+            stretches=((stretch.start - self.start, stretch.length) for stretch in self.stretches),
+        )
 
 
 @dataclass(slots=True)

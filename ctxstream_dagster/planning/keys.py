@@ -1,11 +1,17 @@
-"""Segment keys: names made of content, so that an unchanged segment keeps its name from plan to plan."""
+"""Segment keys: names made of content, so that an unchanged segment keeps its name from plan to plan.
+
+Content is the window's text and its division into units: equal text asked about by other units is another segment, or
+a stored result would be read for units that it is not of.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from ctxstream_dagster.errors import CorpusError
@@ -42,15 +48,37 @@ def slug(path: str) -> str:
     return clean[:LONGEST_SLUG_CHARS].strip(".-") or "text"
 
 
+def division(
+    *,
+    delim: str,
+    overlap_chars: int,
+    carried: int,
+    open_end: bool,
+    stretches: Iterable[tuple[int, int]],
+    units: Iterable[tuple[int, int]] | None = None,
+) -> bytes:
+    """Return what decides a window's units beside its text, for `KeyMaker.key`; nothing global, no path, no line.
+
+    Args:
+        delim: what ends a record.
+        overlap_chars: length of the leading context.
+        carried, open_end: how the first and the last record go on in the neighbouring windows.
+        stretches: (start, length) of the source text within the window.
+        units: (start, length) of the units, where the planner knows them.
+    """
+    rows = None if units is None else sorted(units)
+    return json.dumps([delim, overlap_chars, carried, open_end, sorted(stretches), rows]).encode("ascii") + b"\n"
+
+
 class KeyMaker:
     """Makes the keys of one plan, in plan order; equal windows get ordinals ``~2``, ``~3``."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
 
-    def key(self, name: str, *parts: bytes) -> str:
+    def key(self, name: str, *parts: bytes, division: bytes) -> str:
         """Return the key of a window whose UTF-8 text is the joined `parts`, named after the path `name`."""
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(division)
         for part in parts:
             digest.update(part)
         key = f"{slug(name)}~{digest.hexdigest()[:HASH_CHARS]}"

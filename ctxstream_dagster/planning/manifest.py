@@ -32,7 +32,7 @@ class Segment:
         offset: where the window starts in the packed text, in characters, overlap included.
         length: characters in the window, overlap included.
         overlap_prefix: leading characters that belong to the segment before; shown, never counted.
-        key: ``<slug>~<hash>`` of exactly the window's text; equal text gives equal keys but for an ordinal.
+        key: ``<slug>~<hash>`` of exactly the window's text and its division into units; equal ones differ by an ordinal.
         carried: characters of the core's first record that lie in earlier segments; 0 unless a record longer
             than a segment was cut.
     """
@@ -95,7 +95,8 @@ def plan(text: str, options: ManifestOptions | None = None, *, name: str = "text
     An empty text gives no segments. `name` (a path) gives the keys their readable half. The text counts as one file:
     `planning.corpus.pack` plans several, and from disk. Raises `PlanError` if the cores do not tile `text`.
     """
-    cutter = Cutter(options or ManifestOptions())
+    options = options or ManifestOptions()
+    cutter = Cutter(options)
     keys = KeyMaker()
     segments: list[Segment] = []
     for cuts in (cutter.feed(0, text), cutter.finish()):
@@ -107,7 +108,7 @@ def plan(text: str, options: ManifestOptions | None = None, *, name: str = "text
                     offset=cut.start,
                     length=len(cut.overlap) + len(cut.core),
                     overlap_prefix=len(cut.overlap),
-                    key=keys.key(name, overlap, core),
+                    key=keys.key(name, overlap, core, division=cut.division(delim=options.record_delim)),
                     carried=cut.carried,
                 )
             )

@@ -47,8 +47,9 @@ class PlanWriter:
     removes what was written. Memory: one segment's text, plus a row per segment.
     """
 
-    def __init__(self, directory: Path | UPath) -> None:
+    def __init__(self, directory: Path | UPath, *, delim: str) -> None:
         self._directory = directory
+        self._delim = delim
         self._staging = _staging(directory)
         self._packed: BinaryIO | None = None
         self._keys = KeyMaker()
@@ -86,7 +87,7 @@ class PlanWriter:
             offset=self._chars - len(planned.overlap),
             length=len(planned.overlap) + len(planned.core),
             overlap_prefix=len(planned.overlap),
-            key=self._keys.key(planned.name, overlap, core),
+            key=self._keys.key(planned.name, overlap, core, division=planned.division(delim=self._delim)),
             carried=planned.carried,
         )
         self._stored.append(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ctxstream_dagster.planning.keys import division
 from ctxstream_dagster.planning.manifest import Manifest, ManifestOptions, Segment
 from ctxstream_dagster.planning.skipped import Skipped
 from ctxstream_dagster.planning.units import Span, Unit
@@ -53,6 +54,17 @@ class PlannedSegment:
     carried_line: int = 1
     open_end: bool = False
     units: tuple[Unit, ...] | None = None
+
+    def division(self, *, delim: str) -> bytes:
+        """Return what decides the units beside the text, for the segment's key."""
+        return division(
+            delim=delim,
+            overlap_chars=len(self.overlap),
+            carried=self.carried,
+            open_end=self.open_end,
+            stretches=((span.start, span.length) for span in self.spans),
+            units=None if self.units is None else ((unit.offset, len(unit.text)) for unit in self.units),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,8 +52,9 @@ def analyse(source: bytes, *, language: str, budget_s: float) -> Analysis:
         return Analysis(reason="grammar-unavailable", detail=missing_advice())
     try:
         tree = parse(grammar, source, budget_s=budget_s)
-        if language == "cpp" and tree.root_node.has_error and (plain := without_macros(source)) != source:
-            tree = parse(grammar, plain, budget_s=budget_s)
+        if language in ("c", "cpp") and tree.root_node.has_error:
+            plain = without_macros(source, language=language)
+            tree = parse(grammar, plain, budget_s=budget_s) if plain != source else tree
     except ParseTimeout as error:
         return Analysis(reason="parse-timeout", detail=str(error))
     rows, imports = read_tree(tree, source, language=language)

@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pathspec
 
@@ -125,6 +125,7 @@ def _read(path: Path) -> _Patterns | None:
 
 def _any_of(spec: pathspec.GitIgnoreSpec) -> re.Pattern[str]:
     """Return one expression that matches wherever a pattern does: most paths match none, which this says quickly."""
-    regexes = [cast("re.Pattern[str]", pattern.regex) for pattern in spec.patterns if pattern.include is not None]
+    patterns = cast("list[Any]", spec.patterns)
+    regexes: list[re.Pattern[str]] = [pattern.regex for pattern in patterns if pattern.include is not None]
     unnamed = [regex.pattern.replace("(?P<ps_d>", "(?:") for regex in regexes]
     return re.compile("|".join(f"(?:{expression})" for expression in unnamed) or r"(?!)")

@@ -1,8 +1,8 @@
-"""C++ with its bare macros blanked out, for a grammar that cannot know what a macro stands for.
+"""C and C++ with bare macros blanked out, for a grammar that cannot know what a macro stands for.
 
 ``FMT_EXPORT`` on a line of its own, ``class API_EXPORT Name`` and ``) LOCKS_EXCLUDED(mutex) {`` are no C++ to a parser,
-and hide the definition they stand at. Blanks of the same length keep every offset. C is left as it is: there a macro
-more often makes the function (``TEST_BEGIN(name) {``), and the grammar reads most of those.
+and hide the definition they stand at. Blanks of the same length keep every offset. In C only macros that stand for fields
+are blanked: the others more often make a function (``TEST_BEGIN(name) {``), and the grammar reads most of those.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 
 _MACRO = rb"[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?"
 _ALONE = re.compile(rb"^[ \t]*" + _MACRO + rb"[ \t]*\\?$", re.M)
+_FIELDS = re.compile(rb"^[ \t]+[A-Z][A-Z0-9]*_[A-Z0-9_]*(?:\([^()\n]*\))?[ \t]*\\?$", re.M)
 _IN_FRONT = re.compile(
     rb"^[ \t]*[A-Z][A-Z0-9]*_[A-Z0-9_]*[ \t]+"
     rb"(?=(?:template|class|struct|enum|union|namespace|inline|extern|static|const)\b"
@@ -21,9 +22,9 @@ _NAMED = re.compile(rb"(?<=class|truct|union)[ \t]+" + _MACRO + rb"(?=[ \t]+[A-Z
 _BEHIND = re.compile(rb"(?<=\)|t)(?:[ \t\n]+" + _MACRO + rb")+(?=\s*\{)")
 
 
-def without_macros(source: bytes) -> bytes:
+def without_macros(source: bytes, *, language: str) -> bytes:
     """Return the source with the macros in these places blanked, line ends kept."""
-    for places in (_ALONE, _IN_FRONT, _NAMED, _BEHIND):
+    for places in (_ALONE, _IN_FRONT, _NAMED, _BEHIND) if language == "cpp" else (_FIELDS,):
         source = places.sub(_blank, source)
     return source
 

@@ -1,0 +1,223 @@
+"""Scanning three real code bases, side by side in one run: ours, a bare parse, universal-ctags, aider's tags, repomix.
+
+Run: ``python benchmarks/codegraph.py [--rounds 3] [--files 50000]``. Trees come from the package registries into
+``~/.cache/ctxstream-bench`` on the first run; so do aider and repomix by hand, as docs/codebases.md says. Every side
+starts in a process of its own, pinned to one core, and is timed by its processor time and its children's, so that other
+work does not count; the median of the rounds is shown. Then: a second scan with the cache, the memory of a tree of
+`--files` files, and the fill of the segments. Saves the table in benchmarks/results/codegraph.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.trees import HOME, tree  # noqa: E402
+
+TREES = ("networkx", "uvloop", "rxjs")
+NPM = HOME / "npm"
+AIDER = HOME / "aider"
+
+OURS = """
+import sys
+from pathlib import Path
+from ctxstream_dagster.planning.codegraph.scan import ScanOptions, scan_repo
+cache = Path(sys.argv[3]) if len(sys.argv) > 3 else None
+graph = scan_repo(sys.argv[1], ScanOptions(workers=int(sys.argv[2]), cache_dir=cache))
+print(len(graph.files), len(graph.symbols), sum(f.bytes for f in graph.files if f.language != "text"))
+"""
+NOTHING = "import ctxstream_dagster.planning.codegraph.scan, ctxstream_dagster.planning.codegraph.grammars as g\n" + (
+    "from ctxstream_dagster.planning.codegraph.languages import LANGUAGES\n"
+)
+BARE = """
+import sys
+from pathlib import Path
+import tree_sitter
+from ctxstream_dagster.planning.codegraph.grammars import load_grammar
+from ctxstream_dagster.planning.codegraph.languages import language_of
+from ctxstream_dagster.planning.codegraph.walk import WalkOptions, walk_directory
+root = Path(sys.argv[1])
+parsers = {}
+for file in walk_directory(root, WalkOptions())[0]:
+    source = (root / file.location).read_bytes()
+    language = language_of(file.path, source)
+    if language != "text" and b"\\0" not in source:
+        if language not in parsers:
+            parsers[language] = tree_sitter.Parser(load_grammar(language).tables)
+        parsers[language].parse(source)
+"""
+AIDER_TAGS = """
+import sys, os
+from aider.io import InputOutput
+from aider.repomap import RepoMap
+class Model:
+    def token_count(self, text): return len(text) // 4
+root = sys.argv[1]
+repomap = RepoMap(root=root, main_model=Model(), io=InputOutput(yes=True))
+count = 0
+for folder, _, names in os.walk(root):
+    for name in names:
+        path = os.path.join(folder, name)
+        try:
+            count += len(list(repomap.get_tags_raw(path, os.path.relpath(path, root))))
+        except Exception: pass
+print(count)
+"""
+
+
+def cpu_seconds(command: list[str], *, cwd: Path | None = None) -> tuple[float, str]:
+    """Run a command on one core; return the processor seconds of it and its children, and what it printed."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    pinned = ["taskset", "-c", "0", *command] if shutil.which("taskset") else command
+    done = subprocess.run(pinned, cwd=cwd or ROOT, capture_output=True, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, done.stdout
+
+
+def sides(root: Path, scratch: Path) -> dict[str, list[str]]:
+    """Return the command of each side that is installed here."""
+    python = sys.executable
+    found = {
+        "ours, one worker": [python, "-c", OURS, str(root), "1"],
+        "ours, in process": [python, "-c", OURS, str(root), "0"],
+        "start-up of ours": [python, "-c", NOTHING],
+        "bare parse": [python, "-c", BARE, str(root)],
+    }
+    if shutil.which("ctags"):
+        found["universal-ctags"] = ["ctags", "-R", "-o", str(scratch / "tags"), str(root)]
+    if (AIDER / "bin" / "python").exists():
+        found["aider's tags"] = [str(AIDER / "bin" / "python"), "-c", AIDER_TAGS, str(root)]
+        found["start-up of aider"] = [str(AIDER / "bin" / "python"), "-c", "import aider.repomap, aider.io"]
+    repomix = NPM / "node_modules" / ".bin" / "repomix"
+    if repomix.exists():
+        output = str(scratch / "repomix.xml")
+        found["repomix"] = [str(repomix), str(root), "--quiet", "-o", output]
+        found["repomix --compress"] = [str(repomix), str(root), "--compress", "--quiet", "-o", output]
+    return found
+
+
+def speed(root: Path, rounds: int, scratch: Path) -> dict[str, float]:
+    """Return the median processor seconds of every side, start-up taken off ours, the bare parse and aider."""
+    times: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for name, command in sides(root, scratch).items():
+            try:
+                seconds, _ = cpu_seconds(command)
+            except subprocess.CalledProcessError as error:
+                print(f"  {name} failed: {error.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+                continue
+            times.setdefault(name, []).append(seconds)
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    start, aider_start = medians.pop("start-up of ours"), medians.pop("start-up of aider", 0.0)
+    for name in ("ours, one worker", "ours, in process", "bare parse"):
+        medians[name] -= start * (2 if "worker" in name else 1)
+    if "aider's tags" in medians:
+        medians["aider's tags"] -= aider_start
+    return medians
+
+
+def again(root: Path, rounds: int, scratch: Path) -> dict[str, float]:
+    """Return how long a first and a second scan with the cache take in one process, wall time, and their ratio."""
+    from ctxstream_dagster.planning.codegraph.scan import ScanOptions, scan_repo
+
+    firsts: list[float] = []
+    seconds: list[float] = []
+    for number in range(rounds):
+        options = ScanOptions(workers=0, cache_dir=scratch / f"cache-{root.name}-{number}")
+        for times in (firsts, seconds):
+            started = time.process_time()
+            scan_repo(root, options)
+            times.append(time.process_time() - started)
+    first, second = statistics.median(firsts), statistics.median(seconds)
+    return {"first_s": first, "again_s": second, "times_faster": first / second}
+
+
+def fill(root: Path) -> dict[str, float]:
+    """Return segments, their mean fill, and how many segments an edit of one line re-cuts."""
+    from ctxstream_dagster.planning.codebase import plan_codebase
+    from ctxstream_dagster.planning.codegraph.scan import ScanOptions, scan_repo
+
+    planned = plan_codebase(scan_repo(root, ScanOptions(workers=0)))
+    lengths = [segment.length for segment in planned.manifest]
+    return {
+        "segments": len(lengths),
+        "fill": sum(lengths) / len(lengths) / 60_000,
+        "least_segments": -(-sum(lengths) // 60_000),
+        "broken_edges": len(planned.order.broken),
+    }
+
+
+def memory(files: int, scratch: Path) -> dict[str, float]:
+    """Return the peak memory of scanning and packing a tree of `files` small modules, in megabytes, and the seconds."""
+    root = scratch / "many"
+    for number in range(files):
+        directory = root / f"p{number // 250:03d}"
+        if number % 250 == 0:
+            directory.mkdir(parents=True)
+        body = "".join(
+            f"def function_{number}_{part}(first, second):\n    return first + second * {part}\n\n\n"
+            for part in range(8)
+        )
+        (directory / f"m{number:05d}.py").write_text(f"from p{number // 250:03d} import m{number // 2:05d}\n\n\n{body}")
+    code = (
+        "import sys, resource; from pathlib import Path\n"
+        "from ctxstream_dagster.planning.codegraph.scan import ScanOptions, scan_repo\n"
+        "from ctxstream_dagster.planning.codebase import CodebasePlan\n"
+        "graph = scan_repo(sys.argv[1], ScanOptions(workers=1))\n"
+        "segments = sum(1 for _ in CodebasePlan(graph))\n"
+        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss\n"
+        "print(len(graph.files), len(graph.symbols), segments, (peak + child) // 1024)"
+    )
+    seconds, printed = cpu_seconds([sys.executable, "-c", code, str(root)])
+    found, symbols, segments, megabytes = map(int, printed.split())
+    return {"files": found, "symbols": symbols, "segments": segments, "peak_mb": megabytes, "cpu_s": round(seconds, 1)}
+
+
+def main() -> None:
+    """Measure, print a table, save it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--files", type=int, default=50_000)
+    options = parser.parse_args()
+    results: dict[str, object] = {"python": platform.python_version(), "machine": platform.machine(), "trees": {}}
+    with tempfile.TemporaryDirectory(prefix="ctxstream-bench-") as directory:
+        scratch = Path(directory)
+        for name in TREES:
+            root = tree(name)
+            times = speed(root, options.rounds, scratch)
+            files, symbols, size = map(int, cpu_seconds([sys.executable, "-c", OURS, str(root), "0"])[1].split())
+            row = {"files": files, "symbols": symbols, "mb": size / 1e6, "cpu_s": times}
+            row |= {"again": again(root, options.rounds, scratch), "plan": fill(root)}
+            results["trees"][name] = row  # type: ignore[index]
+            print(f"\n{name}: {files:,} files, {size / 1e6:.1f} MB of code, {symbols:,} symbols")
+            for side, seconds in sorted(times.items(), key=lambda item: item[1]):
+                ratio = times["ours, in process"] / seconds
+                print(f"  {side:22} {seconds:8.2f} s {size / 1e6 / seconds:8.1f} MB/s  ours takes {ratio:6.2f} of it")
+            print(f"  second scan: {row['again']['times_faster']:.0f} times faster")  # type: ignore[index]
+            plan = row["plan"]
+            print(f"  {plan['segments']} segments, fill {plan['fill']:.3f}, {plan['broken_edges']} broken edges")  # type: ignore[index]
+        if options.files:
+            results["memory"] = memory(options.files, scratch)
+            print(f"\nmemory: {results['memory']}")
+    target = ROOT / "benchmarks" / "results" / "codegraph.json"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(json.dumps(results, indent=2, sort_keys=True) + "\n")
+    print(f"saved {target.relative_to(ROOT)}", f"({os.cpu_count()} cores, load {os.getloadavg()[0]:.1f})")
+
+
+if __name__ == "__main__":
+    main()
