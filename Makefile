@@ -45,7 +45,7 @@ bench: setup  ## every benchmark, side by side; tables on the screen, JSON in be
 	@for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
 
 docs: setup  ## build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## remove the environment and all state
 	rm -rf $(VENV) .dagster .ctxstream .models site
