@@ -98,10 +98,15 @@ class Checkout:
         return run_sweep(self.project, name, instance=instance, progress=progress, **options), told
 
     def run(
-        self, instance: dg.DagsterInstance, *assets: str, name: str = "census", batch: Sequence[str] = ()
+        self,
+        instance: dg.DagsterInstance,
+        *assets: str,
+        name: str = "census",
+        batch: Sequence[str] = (),
+        loaded: dg.Definitions | None = None,
     ) -> dg.ExecuteInProcessResult:
         """Run assets of a sweep in this process, the extraction for one range of partitions."""
-        job = self.definitions().resolve_implicit_global_asset_job_def()
+        job = (loaded or self.definitions()).resolve_implicit_global_asset_job_def()
         selection = {dg.AssetKey([name, asset]) for asset in assets}
         checks = job.asset_layer.asset_graph.asset_check_keys
         part = job.get_subset(

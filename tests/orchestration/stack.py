@@ -195,6 +195,13 @@ class Stack:
         pool = next((limit for limit in limits if limit["concurrencyKey"] == "ollama"), {})
         return {"active": pool.get("activeSlotCount", 0), "pending": pool.get("pendingStepCount", 0)}
 
+    def reload(self) -> None:
+        """Click Reload beside the code location."""
+        self.query(
+            "mutation($n: String!) { reloadRepositoryLocation(repositoryLocationName: $n) { __typename } }",
+            n="ctxstream",
+        )
+
     def location_error(self) -> str:
         entry = self.query(_LOCATION)["workspaceOrError"]["locationEntries"][0]["locationOrLoadError"]
         return entry.get("message", "") if entry else ""
