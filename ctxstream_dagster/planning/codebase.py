@@ -63,15 +63,15 @@ def plan_codebase(graph: CodeGraph, options: ManifestOptions | None = None) -> P
     A file follows the files it includes wherever the include graph is acyclic; no symbol that fits is cut. Raises
     `CorpusError` when a file changed since the scan, `PlanError` if the segments do not tile the text.
     """
+    options = options or ManifestOptions()
     plan = CodebasePlan(graph, options)
     keys = KeyMaker()
     planned = list(plan)
     segments: list[Segment] = []
     offset = 0
     for index, window in enumerate(planned):
-        key = keys.key(
-            window.name, window.core.encode("utf-8"), division=window.division(delim=plan.options.record_delim)
-        )
+        division = window.division(delim=options.record_delim)
+        key = keys.key(window.name, window.core.encode("utf-8"), division=division)
         segments.append(Segment(index=index, offset=offset, length=len(window.core), key=key, carried=window.carried))
         offset += len(window.core)
     text = "".join(window.core for window in planned)

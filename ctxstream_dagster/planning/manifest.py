@@ -32,7 +32,7 @@ class Segment:
         offset: where the window starts in the packed text, in characters, overlap included.
         length: characters in the window, overlap included.
         overlap_prefix: leading characters that belong to the segment before; shown, never counted.
-        key: ``<slug>~<hash>`` of exactly the window's text and its division into units; equal ones differ by an ordinal.
+        key: ``<slug>~<hash>`` of the window's text and its division into units; equal ones differ by an ordinal.
         carried: characters of the core's first record that lie in earlier segments; 0 unless a record longer
             than a segment was cut.
     """

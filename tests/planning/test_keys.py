@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxstream_dagster.errors import CorpusError
+from ctxstream_dagster.planning.corpus import pack
 from ctxstream_dagster.planning.keys import LONGEST_SLUG_CHARS, KeyMaker, slug, validate_key
+from ctxstream_dagster.planning.manifest import plan
+from ctxstream_dagster.planning.options import ManifestOptions
 
 
 @given(path=st.text(max_size=80))
 def test_any_path_gives_a_valid_key(path: str) -> None:
-    assert validate_key(KeyMaker().key(path, b"text"))
+    assert validate_key(KeyMaker().key(path, b"text", division=b""))
     assert 1 <= len(slug(path)) <= LONGEST_SLUG_CHARS
 
 
@@ -66,3 +71,30 @@ def test_what_is_no_key(key: str) -> None:
 @pytest.mark.parametrize("key", ["tickets~5c64c7c115fedde4", "a_b.c-d~5c64c7c115fedde4~12"])
 def test_what_is_a_key(key: str) -> None:
     assert validate_key(key) == key
+
+
+def test_equal_text_in_other_units_is_another_segment() -> None:
+    # Or a result stored for the lines would be read as one for the paragraphs.
+    text = "Status: open\n\nStatus: lost\nand found\n"
+    lines, paragraphs = (plan(text, ManifestOptions(record_delim=delim))[0].key for delim in ("\n", "\n\n"))
+    assert lines != paragraphs
+
+
+def test_equal_code_in_lines_and_in_symbols_is_another_segment(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "a.py").write_text("def f():\n    return 1\n", encoding="utf-8")
+    lines, symbols = (
+        pack([tmp_path / "code"], directory=tmp_path / unit, options=ManifestOptions(unit=unit)).manifest[0].key
+        for unit in ("line", "symbol")
+    )
+    assert lines != symbols
+
+
+def test_a_file_that_moves_keeps_its_key(tmp_path: Path) -> None:
+    keys: list[str] = []
+    for folder in ("before", "after"):
+        path = tmp_path / folder / "a.log"
+        path.parent.mkdir()
+        path.write_text("Status: open\n", encoding="utf-8")
+        keys.append(pack([path], directory=tmp_path / f"plan-{folder}").manifest[0].key)
+    assert keys[0] == keys[1]
