@@ -6,7 +6,6 @@ import dataclasses
 import json
 import tempfile
 from collections.abc import Iterator
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +23,7 @@ from ctxstream_dagster.extraction.records import SegmentResult
 from ctxstream_dagster.extraction.store import ReplyStore
 from ctxstream_dagster.extraction.stream import PipelineOptions, stream_segments
 from ctxstream_dagster.planning.corpus import PackedCorpus, pack
-from ctxstream_dagster.planning.options import ManifestOptions, written_delimiter
+from ctxstream_dagster.planning.options import Boundary, ManifestOptions, UnitKind, written_delimiter
 from ctxstream_dagster.reduction.answer import Answer, number
 from ctxstream_dagster.reduction.sweep import Reduction, reduce_sweep, reduction_json
 from ctxstream_dagster.storage import cache_home, data_home, replies_path
@@ -33,28 +32,6 @@ EXIT_WITHHELD = 1
 _CUE = next(str(entry.default) for entry in dataclasses.fields(Question) if entry.name == "cue")
 _OLLAMA = OllamaOptions()
 _PLANNING = ManifestOptions()
-
-
-class Mode(str, Enum):
-    """How the model is asked."""
-
-    LABELS = "labels"
-    RECORDS = "records"
-    COUNTS = "counts"
-
-
-class UnitKind(str, Enum):
-    """What is asked about."""
-
-    LINE = "line"
-    SYMBOL = "symbol"
-
-
-class Boundary(str, Enum):
-    """Where a segment ends."""
-
-    NEAREST = "nearest"
-    STABLE = "stable"
 
 
 def ask_command(
@@ -82,7 +59,7 @@ def ask_command(
     num_predict: Annotated[int, typer.Option(help="Most tokens of a reply.")] = _OLLAMA.num_predict,
     unit: Annotated[
         UnitKind, typer.Option(help="What a directory of code is asked about: its lines, or its functions and types.")
-    ] = UnitKind.LINE,
+    ] = "line",
     units_per_window: Annotated[int | None, typer.Option(help="Units in one call; 0 for a whole segment.")] = None,
     segment_chars: Annotated[int, typer.Option(help="Most characters of a segment.")] = _PLANNING.segment_chars,
     overlap_chars: Annotated[
@@ -90,7 +67,7 @@ def ask_command(
     ] = _PLANNING.overlap_chars,
     boundary: Annotated[
         Boundary, typer.Option(help="Where a segment ends: at the last record, or so that plans survive edits.")
-    ] = Boundary.NEAREST,
+    ] = "nearest",
     record_delim: Annotated[str, typer.Option(help=r"What ends a record; \n and \t may be written so.")] = r"\n",
     min_coverage: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Share of segments to be read, or the answer is withheld.")
@@ -104,7 +81,7 @@ def ask_command(
     """
     question = Question(
         extract=extract,
-        mode=mode.value,
+        mode=mode,
         labels=tuple(label.strip() for label in labels.split(",") if label.strip()),
         cue=cue,
         examples=tuple(_example(written) for written in example or ()),
@@ -114,8 +91,8 @@ def ask_command(
     planning = ManifestOptions(
         segment_chars=segment_chars,
         overlap_chars=overlap_chars,
-        boundary=boundary.value,
-        unit=unit.value,
+        boundary=boundary,
+        unit=unit,
         record_delim=written_delimiter(record_delim),
     )
     if question.advice():
@@ -125,7 +102,7 @@ def ask_command(
         corpus = pack(paths, directory=Path(directory) / "plan", options=planning)
         pipeline = PipelineOptions(concurrency=concurrency, refresh=refresh)
         results = list(_read(corpus, question, options=options, pipeline=pipeline))
-        reduction = reduce_sweep(corpus, results, how=answer, labels=question.labels, one_per_unit=mode is Mode.LABELS)
+        reduction = reduce_sweep(corpus, results, how=answer, labels=question.labels, one_per_unit=mode == "labels")
     withheld = reduction.coverage.share < min_coverage
     if as_json:
         typer.echo(json.dumps({**reduction_json(reduction), "withheld": withheld}, ensure_ascii=False, indent=2))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,18 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ctxstream_dagster.planning.corpus import PackedCorpus, pack
-from ctxstream_dagster.planning.options import ManifestOptions, written_delimiter
+from ctxstream_dagster.planning.options import Boundary, ManifestOptions, written_delimiter
 
 _DEFAULTS = ManifestOptions()
 _SHOWN_SEGMENTS = 20
 _SHOWN_SKIPPED = 20
-
-
-class Boundary(str, Enum):
-    """Where a segment ends."""
-
-    NEAREST = "nearest"
-    STABLE = "stable"
 
 
 def plan_command(
@@ -38,7 +30,7 @@ def plan_command(
     ] = _DEFAULTS.overlap_chars,
     boundary: Annotated[
         Boundary, typer.Option(help="Where a segment ends: at the last record, or so that plans survive edits.")
-    ] = Boundary.NEAREST,
+    ] = "nearest",
     boundary_slack: Annotated[
         int | None, typer.Option(help="How far before the limit a record's end is preferred; else 4000 or a quarter.")
     ] = None,
@@ -57,7 +49,7 @@ def plan_command(
     options = ManifestOptions(
         segment_chars=segment_chars,
         overlap_chars=overlap_chars,
-        boundary=boundary.value,
+        boundary=boundary,
         boundary_slack=boundary_slack,
         record_delim=written_delimiter(record_delim),
         max_tokens=max_tokens,
