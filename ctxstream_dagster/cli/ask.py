@@ -18,7 +18,7 @@ from ctxstream_dagster.errors import ConfigError
 from ctxstream_dagster.extraction.budget import within_context
 from ctxstream_dagster.extraction.ollama import OllamaBackend
 from ctxstream_dagster.extraction.options import OllamaOptions
-from ctxstream_dagster.extraction.question import Example, Question
+from ctxstream_dagster.extraction.question import Example, Mode, Question
 from ctxstream_dagster.extraction.records import SegmentResult
 from ctxstream_dagster.extraction.store import ReplyStore
 from ctxstream_dagster.extraction.stream import PipelineOptions, stream_segments
