@@ -1,0 +1,71 @@
+"""`make sweep`: the bundled sweep on a machine with nothing but Python, and the truth that grep would give beside it."""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+
+from ctxstream_dagster.embedded.weights import DEFAULT_MODEL
+from ctxstream_dagster.extraction.host import base_url
+
+CORPUS = Path(__file__).parent / "corpora" / "tickets.txt"
+_START_S = 600
+
+
+def main() -> int:
+    """Run the sweep against the Ollama of OLLAMA_HOST, or the embedded model when none answers; return its status."""
+    with _model():
+        status = subprocess.run([_ctxstream(), "sweep", "status_census"], check=False).returncode
+    truth = Counter(re.findall(r"Status: (\w+)", CORPUS.read_text(encoding="utf-8")))
+    print("\nThe truth, counted by code in the file itself:")  # noqa: T201
+    for label, count in sorted(truth.items(), key=lambda pair: pair[1]):
+        print(f" {label:<12} {count:>6}")  # noqa: T201
+    print("\nSee every segment in the Dagster UI: make dev, then http://127.0.0.1:3000/assets")  # noqa: T201
+    return status
+
+
+@contextlib.contextmanager
+def _model() -> Iterator[None]:
+    if _answers():
+        yield
+        return
+    print(f"No Ollama answers at {base_url(os.environ.get('OLLAMA_HOST', ''))}: starting the embedded model.")  # noqa: T201
+    os.environ.setdefault("CTXSTREAM_MODEL", DEFAULT_MODEL)
+    server = subprocess.Popen([_ctxstream(), "serve-model"], stdout=subprocess.DEVNULL)
+    try:
+        _wait(server)
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _answers() -> bool:
+    with contextlib.suppress(httpx.HTTPError):
+        return httpx.get(f"{base_url(os.environ.get('OLLAMA_HOST', ''))}/api/version", timeout=2).is_success
+    return False
+
+
+def _wait(server: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + _START_S
+    while not _answers():
+        if server.poll() is not None:
+            raise SystemExit("The embedded model did not start; its message stands above.")
+        if time.monotonic() > deadline:
+            raise SystemExit(f"The embedded model did not answer within {_START_S} s.")
+        time.sleep(0.2)
+
+
+def _ctxstream() -> str:
+    return str(Path(sys.executable).with_name("ctxstream"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
