@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ctxstream_dagster.errors import CorpusError, UsageError
+from ctxstream_dagster.errors import CorpusError, CtxstreamError, UsageError
 from ctxstream_dagster.planning.discover import discover
 from ctxstream_dagster.storage import write_bytes
 
@@ -31,7 +31,7 @@ def check_command(
     ctxstream check
     """
     # Imported here: every other command stays free of Dagster's start-up second.
-    from ctxstream_dagster.cli.declaration import json_schema
+    from ctxstream_dagster.orchestration.declaration import json_schema
     from ctxstream_dagster.orchestration.home import find_project
 
     if schema is not None:
@@ -69,7 +69,7 @@ def _checked(project: Project) -> list[dict[str, Any]]:
     found = [
         {
             "name": name,
-            "error": str(error) if error else "",
+            "error": _sentence(error),
             "remarks": [] if error else _missing_corpora(assets / "sweeps" / name, project=project),
         }
         for name, error in check_sweeps(assets)
@@ -77,9 +77,19 @@ def _checked(project: Project) -> list[dict[str, Any]]:
     if not any(entry["error"] for entry in found):
         try:
             load_project(project).resolve_asset_graph()
-        except UsageError as error:
-            found.append({"name": "all together", "error": str(error), "remarks": []})
+        # A sweep in Python may raise anything; this is the place that says so in a line.
+        except Exception as error:
+            found.append({"name": "all together", "error": _sentence(error), "remarks": []})
     return found
+
+
+def _sentence(error: Exception | None) -> str:
+    if error is None or isinstance(error, CtxstreamError):
+        return str(error or "")
+    # Dagster wraps what a module raises; the first cause is what its writer must mend.
+    while error.__cause__ is not None and isinstance(error.__cause__, Exception):
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}"
 
 
 def _missing_corpora(folder: Path, *, project: Project) -> list[str]:

@@ -40,7 +40,7 @@ def init_command(
     """
     # Imported here: every other command stays free of Dagster's start-up second.
     from ctxstream_dagster.cli.check import schema_bytes
-    from ctxstream_dagster.cli.declaration import json_schema, sweep_yaml
+    from ctxstream_dagster.orchestration.declaration import json_schema, new_sweep, sweep_yaml
     from ctxstream_dagster.orchestration.home import find_project
 
     project = find_project()
@@ -50,11 +50,7 @@ def init_command(
     extract = extract or _ask("What should the model look for, in plain words?")
     if labels is None:
         labels = _ask("Which labels, separated by commas? Empty: the model names keys", default="")
-    closed = [label.strip() for label in labels.split(",") if label.strip()]
-    question = {"mode": "labels", "extract": extract, "labels": closed}
-    if not closed:
-        question = {"mode": "records", "extract": extract}
-    attributes: dict[str, Any] = {"corpus": paths, "question": question, "answer": answer.value}
+    attributes = new_sweep(corpus=paths, extract=extract, labels=labels, answer=answer.value)
     _validate(attributes, name=name, project=project)
     write_bytes(file, sweep_yaml(attributes).encode("utf-8"))
     write_bytes(project.definitions_file.parent / "sweep.schema.json", schema_bytes(json_schema()))

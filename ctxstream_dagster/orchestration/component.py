@@ -11,6 +11,7 @@ from typing_extensions import Self
 from ctxstream_dagster.errors import ConfigError, nearest_name
 from ctxstream_dagster.extraction.options import OllamaOptions
 from ctxstream_dagster.extraction.question import Question
+from ctxstream_dagster.orchestration.scaffold import SweepScaffolder
 from ctxstream_dagster.orchestration.spec import Schedule, SweepSpec
 from ctxstream_dagster.orchestration.sweep import build_sweep
 from ctxstream_dagster.orchestration.yaml_errors import located
@@ -18,6 +19,7 @@ from ctxstream_dagster.planning.options import ManifestOptions
 from ctxstream_dagster.reduction.answer import Answer
 
 
+@dg.scaffold_with(SweepScaffolder)
 class SweepComponent(dg.Component, dg.Model, dg.Resolvable):
     """Ask one counting question of one corpus: corpus, manifest, extraction, tally and answer as assets."""
 

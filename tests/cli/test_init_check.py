@@ -5,15 +5,19 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import dagster as dg
 import jsonschema
 import pytest
 import yaml
+from dagster.components.scaffold.scaffold import get_scaffolder
 
 from ctxstream_dagster.cli.check import schema_bytes
-from ctxstream_dagster.cli.declaration import SECTIONS, json_schema, meanings, sweep_yaml
+from ctxstream_dagster.errors import UsageError
 from ctxstream_dagster.orchestration.component import SweepComponent
+from ctxstream_dagster.orchestration.declaration import COMPONENT, SECTIONS, json_schema, meanings, sweep_yaml
 from ctxstream_dagster.orchestration.home import Project
 from ctxstream_dagster.orchestration.launch import load_project
+from ctxstream_dagster.orchestration.scaffold import SweepScaffolder
 from tests.cli.conftest import Cli
 from tests.orchestration.checkout import REPOSITORY, Checkout
 
@@ -38,7 +42,7 @@ def declare(project: Path, folder: str, /, **attributes: object) -> None:
     settings = {"corpus": "c.txt", "question": QUESTION, **attributes}
     file = written(project, folder)
     file.parent.mkdir()
-    declared = {"type": "ctxstream_dagster.orchestration.component.SweepComponent", "attributes": settings}
+    declared = {"type": COMPONENT, "attributes": settings}
     file.write_text(yaml.safe_dump(declared), encoding="utf-8")
 
 
@@ -55,6 +59,28 @@ def test_what_init_writes_is_checked_valid_by_loader_and_schema(ctxstream: Cli, 
     jsonschema.validate(document, schema)
     shown = json.loads(ctxstream("check", "--json").out)
     assert shown == {"sweeps": [{"name": "census", "error": "", "remarks": []}], "ok": True}
+
+
+def test_dg_scaffold_writes_the_same_file_as_init(ctxstream: Cli, project: Path) -> None:
+    ctxstream("init", "one", "--corpus", "c.txt", "--extract", "x", "--labels", "a,b", "--answer", "most")
+    scaffolder = get_scaffolder(SweepComponent)
+    assert isinstance(scaffolder, SweepScaffolder)
+    target = project / "assets" / "sweeps" / "two"
+    target.mkdir()
+    given = scaffolder.get_scaffold_params()(corpus="c.txt", extract="x", labels="a,b", answer="most")
+    request = dg.ScaffoldRequest(COMPONENT, target, "yaml", project, given)
+    scaffolder.scaffold(request)
+    assert written(project, "two").read_bytes() == written(project, "one").read_bytes()
+    with pytest.raises(UsageError, match="A new sweep is a new"):
+        scaffolder.scaffold(request)
+
+
+def test_dg_knows_where_sweeps_and_the_component_are() -> None:
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.11 reads TOML")
+    with (REPOSITORY / "pyproject.toml").open("rb") as file:
+        settings = tomllib.load(file)["tool"]["dg"]["project"]
+    assert (REPOSITORY / settings["defs_module"].replace(".", "/")).is_dir()
+    assert settings["registry_modules"] == [SweepComponent.__module__]
 
 
 def test_templates_in_an_answer_reach_the_model_as_they_were_typed(ctxstream: Cli, project: Path) -> None:
@@ -118,6 +144,17 @@ def test_check_names_every_mistake_with_its_line_and_hides_none_behind_another(c
     assert [bool(entry["error"]) for entry in shown["sweeps"]] == [True, True, False]
 
 
+def test_a_sweep_in_python_that_cannot_be_loaded_is_named_with_its_own_error(ctxstream: Cli, project: Path) -> None:
+    (project / "assets" / "sweeps" / "broken").mkdir()
+    (project / "assets" / "sweeps" / "broken" / "sweep.py").write_text("raise KeyError('nowhere')\n", encoding="utf-8")
+    declare(project, "good")
+    done = ctxstream("check")
+    assert done.status == 2
+    assert "✕ broken\n    KeyError: 'nowhere'\n✓ good" in done.out
+    (project / "assets" / "sweeps" / "broken" / "sweep.py").rename(project / "assets" / "sweeps" / "broken.py")
+    assert "✕ all together\n    KeyError: 'nowhere'" in ctxstream("check").out
+
+
 def test_check_finds_twins_that_are_right_one_by_one(ctxstream: Cli, project: Path) -> None:
     declare(project, "one", name="same")
     declare(project, "two", name="same")
@@ -147,7 +184,7 @@ def test_check_finds_twins_that_are_right_one_by_one(ctxstream: Cli, project: Pa
 )
 def test_the_editor_s_schema_accepts_what_loads_and_nothing_else(attributes: dict[str, object], valid: bool) -> None:
     declared = {"corpus": "c.txt", "question": QUESTION, **attributes}
-    document = {"type": "ctxstream_dagster.orchestration.component.SweepComponent", "attributes": declared}
+    document = {"type": COMPONENT, "attributes": declared}
     errors = list(jsonschema.Draft202012Validator(json_schema()).iter_errors(document))
     assert (not errors) is valid, errors
 

@@ -1,7 +1,5 @@
 """What a ``defs.yaml`` may say, read off the component: the editor's JSON schema and the file that `init` writes."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re
@@ -41,6 +39,15 @@ _HEAD = """\
 """
 _ENTRY = re.compile(r"([a-z_][a-z0-9_]*(?:, [a-z_][a-z0-9_]*)*): (.*)", re.DOTALL)
 _TEMPLATE = {"type": "string", "pattern": r"\{\{.*\}\}"}
+
+
+def new_sweep(*, corpus: Sequence[str], extract: str, labels: str, answer: str) -> dict[str, Any]:
+    """Return the attributes of a new sweep; without `labels` (separated by commas) the model names the keys."""
+    closed = [label.strip() for label in labels.split(",") if label.strip()]
+    question = {"mode": "labels", "extract": extract, "labels": closed}
+    if not closed:
+        question = {"mode": "records", "extract": extract}
+    return {"corpus": list(corpus), "question": question, "answer": answer}
 
 
 def sweep_yaml(attributes: Mapping[str, Any]) -> str:
