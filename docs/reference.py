@@ -35,6 +35,7 @@ def renewed(text: str) -> str:
     parts = {
         "commands": commands,
         "settings": settings,
+        "names": names,
         "python-settings": python_settings,
         "examples": examples,
         "downstream": downstream,
@@ -149,6 +150,18 @@ def yaml_sections() -> dict[str, type]:
         "ollama": OllamaOptions,
         "schedule": Schedule,
     }
+
+
+def names() -> str:
+    """Every name at the package's top: what it is, and the first line of its docstring."""
+    import ctxstream_dagster
+
+    rows = []
+    for name in ctxstream_dagster.__all__:
+        value = getattr(ctxstream_dagster, name)
+        kind = "type" if isinstance(value, type) else "function"
+        rows.append((f"`{name}`", kind, f"`{value.__module__.partition('.')[2]}`", first_line(value)))
+    return table(("name", "is a", "in", "purpose"), rows)
 
 
 def python_settings() -> str:

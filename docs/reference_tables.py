@@ -56,9 +56,9 @@ def attributes(value: type) -> dict[str, str]:
     return found
 
 
-def first_line(value: type) -> str:
+def first_line(value: object) -> str:
     """Return the first sentence of a docstring."""
-    return inspect.cleandoc(value.__doc__ or "").split("\n")[0]
+    return inspect.cleandoc(value.__doc__ or "").split("\n")[0].replace("``", "`")
 
 
 def kind_of(hint: Any) -> str:

@@ -14,6 +14,7 @@ import yaml
 from ctxstream_dagster.cli import app
 from ctxstream_dagster.orchestration.component import SweepComponent
 from tests.docs.pages import PAGES, ROOT, blocks, everything, page, prose
+from tests.fault_server import FaultServer
 
 
 @pytest.fixture
@@ -97,3 +98,20 @@ def test_figures_of_the_bundled_sweep_are_those_of_its_corpus() -> None:
     picture = page("docs/images/data-flow.svg")
     assert f"{least} ({fewest}; {next_fewest - fewest} below the next)" in picture
     assert f"{len(statuses)} tickets" in picture
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_python_shown_answers(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    statuses = ["open"] * 3 + ["closed"] * 2
+    lines = "".join(f"{number} Status: {status}\n" for number, status in enumerate(statuses))
+    (tmp_path / "tickets.log").write_text(lines, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with FaultServer() as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url)
+        code = blocks(page("docs/python.md"), "python")[number].replace(
+            "OllamaOptions(", "OllamaOptions(model='scripted', "
+        )
+        exec(compile(code, "python.md", "exec"), {})
+    assert "lost (0; 2 below the next)" in capsys.readouterr().out
