@@ -134,10 +134,14 @@ class Slots:
                 self._changed.notify_all()
 
     def unload_when_due(self) -> None:
-        """Free the model when nobody has used it for as long as the last caller asked."""
-        with self._changed:
+        """Free the model when nobody has used it for as long as the last caller asked; never waits."""
+        if not self._changed.acquire(blocking=False):
+            return  # somebody is loading or leaving: it is in use
+        try:
             if self._num_ctx and not self._active and not self._queue and time.time() >= self._expires_at:
                 self._unload()
+        finally:
+            self._changed.release()
 
     def close(self, *, timeout_s: float) -> None:
         """Free the model once nothing runs or waits; raises `TimeoutError` when that takes longer."""

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import json
-import select
+import re
+import selectors
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from ctxstream_dagster.embedded.engine import Engine, Finish, Slots
+from ctxstream_dagster.embedded.engine import Engine, Slots
+from ctxstream_dagster.embedded.replies import ReplyLines, counters, nanoseconds, timestamp
 from ctxstream_dagster.embedded.wire import ApiError, ChatRequest, parse_chat, parse_object
 
 # The number says whose contract is kept (clients read it to know what `truncate: false` does), the rest what this is.
 VERSION = "0.33.0-ctxstream-embedded"
 _MOST_BODY_BYTES = 64 << 20
 _STOP_S = 10.0
+_HEX = re.compile(rb"[0-9a-fA-F]{1,8}")
 
 
 class EmbeddedServer(ThreadingHTTPServer):
@@ -52,8 +54,8 @@ class EmbeddedServer(ThreadingHTTPServer):
         self.slots.unload_when_due()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a client that hung up; anything else is a defect and is shown."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
+        """Say nothing of a client that hung up or fell silent; anything else is a defect and is shown."""
+        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
     def server_close(self) -> None:
@@ -107,15 +109,14 @@ class _Handler(BaseHTTPRequestHandler):
         self._text(200, "Ollama is running")
 
     def _tags(self) -> None:
-        self._json(200, {"models": [{**self._entry(), "modified_at": _time(0)}]})
+        self._json(200, {"models": [{**self._entry(), "modified_at": timestamp(0)}]})
 
     def _ps(self) -> None:
         models: list[dict[str, Any]] = []
         slots = self.server.slots
         if slots.loaded_ctx:
-            until = slots.expires_at
-            entry = {**self._entry(), "size_vram": 0, "context_length": slots.loaded_ctx}
-            models.append({**entry, "expires_at": _time(until) if until < 1e11 else "2318-01-01T00:00:00Z"})
+            held = {"size_vram": 0, "context_length": slots.loaded_ctx, "expires_at": timestamp(slots.expires_at)}
+            models.append({**self._entry(), **held})
         self._json(200, {"models": models})
 
     def _show(self) -> None:
@@ -127,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
             f"{card.architecture}.context_length": card.context_length,
         }
         shown = {"license": card.licence, "template": card.template, "details": self._details()}
-        self._json(200, {**shown, "model_info": info, "capabilities": ["completion"], "modified_at": _time(0)})
+        self._json(200, {**shown, "model_info": info, "capabilities": ["completion"], "modified_at": timestamp(0)})
 
     def _entry(self) -> dict[str, Any]:
         card = self.server.engine.card
@@ -169,13 +170,16 @@ class _Handler(BaseHTTPRequestHandler):
             return self._json(200, self._line(request, "", done_reason="unload"))
         with self._slot(request) as load_s:
             if not request.messages:
-                durations = {"total_duration": _ns(time.perf_counter() - started), "load_duration": _ns(load_s)}
+                durations = {
+                    "total_duration": nanoseconds(time.perf_counter() - started),
+                    "load_duration": nanoseconds(load_s),
+                }
                 return self._json(200, {**self._line(request, "", done_reason="load"), **durations})
             self._generate(request, started=started, load_s=load_s)
 
     def _generate(self, request: ChatRequest, *, started: float, load_s: float) -> None:
         pieces: list[str] = []
-        lines = _Lines(self)
+        lines = ReplyLines(self)
 
         def emit(piece: str) -> bool:
             if self._gone():
@@ -195,8 +199,8 @@ class _Handler(BaseHTTPRequestHandler):
         if finish is None:
             self.close_connection = True
             return
-        counters = _counters(finish, total_s=time.perf_counter() - started, load_s=load_s)
-        final = {**self._line(request, "".join(pieces), done_reason=finish.reason), **counters}
+        numbers = counters(finish, total_s=time.perf_counter() - started, load_s=load_s)
+        final = {**self._line(request, "".join(pieces), done_reason=finish.reason), **numbers}
         if not request.stream:
             return self._json(200, final)
         lines.write(final)
@@ -208,7 +212,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _line(self, request: ChatRequest, text: str, *, done_reason: str = "") -> dict[str, Any]:
         line: dict[str, Any] = {
             "model": request.model,
-            "created_at": _time(time.time()),
+            "created_at": timestamp(time.time()),
             "message": {"role": "assistant", "content": text},
             "done": bool(done_reason),
         }
@@ -218,9 +222,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Whether nobody waits for a reply any more; nothing is taken out of the connection."""
         if self.server.stopping.is_set():
             return True
-        with contextlib.suppress(OSError):
-            readable, _, _ = select.select([self.connection], [], [], 0)
-            return bool(readable) and self.connection.recv(1, socket.MSG_PEEK) == b""
+        with contextlib.suppress(OSError, ValueError), selectors.DefaultSelector() as selector:
+            selector.register(self.connection, selectors.EVENT_READ)
+            return bool(selector.select(0)) and self.connection.recv(1, socket.MSG_PEEK) == b""
         return True
 
     # ------------------------------------------------------------------ bytes
@@ -235,15 +239,19 @@ class _Handler(BaseHTTPRequestHandler):
         return self.rfile.read(int(length))
 
     def _chunks(self) -> Iterator[bytes]:
-        taken = 0
-        while size := int(self.rfile.readline(64).split(b";")[0].strip() or b"0", 16):
-            taken += size
-            if taken > _MOST_BODY_BYTES:
-                self.close_connection = True
-                raise ApiError(413, "the request's body is too long")
+        left = _MOST_BODY_BYTES
+        while size := self._chunk_size(most=left):
+            left -= size
             yield self.rfile.read(size)
             self.rfile.readline(64)
         self.rfile.readline(64)
+
+    def _chunk_size(self, *, most: int) -> int:
+        written = self.rfile.readline(64).partition(b";")[0].strip()
+        if _HEX.fullmatch(written) and int(written, 16) <= most:
+            return int(written, 16)
+        self.close_connection = True
+        raise ApiError(400, "the request's chunks are garbled or too long")
 
     def _json(self, status: int, entry: Mapping[str, Any]) -> None:
         self._send(status, json.dumps(entry, ensure_ascii=False).encode(), "application/json; charset=utf-8")
@@ -258,56 +266,3 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
-
-
-class _Lines:
-    """A streamed reply: one JSON object a line, each line a chunk, the headers only when there is something to say."""
-
-    def __init__(self, handler: BaseHTTPRequestHandler) -> None:
-        self._handler = handler
-        self.begun = False
-
-    def write(self, entry: Mapping[str, Any]) -> bool:
-        """Send a line; False when the client is gone."""
-        data = json.dumps(entry, ensure_ascii=False).encode() + b"\n"
-        try:
-            if not self.begun:
-                self.begun = True
-                self._handler.send_response(200)
-                self._handler.send_header("Content-Type", "application/x-ndjson")
-                self._handler.send_header("Transfer-Encoding", "chunked")
-                self._handler.end_headers()
-            self._handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-        except OSError:
-            self._handler.close_connection = True
-            return False
-        return True
-
-    def end(self) -> None:
-        """Say that no more lines come."""
-        try:
-            self._handler.wfile.write(b"0\r\n\r\n")
-        except OSError:
-            self._handler.close_connection = True
-
-
-def _counters(finish: Finish, *, total_s: float, load_s: float) -> dict[str, int]:
-    counted = {
-        "total_duration": _ns(total_s),
-        "load_duration": _ns(load_s),
-        "prompt_eval_count": finish.prompt_tokens,
-        "prompt_eval_cached_count": finish.cached_tokens,
-        "prompt_eval_duration": _ns(finish.prompt_s),
-        "eval_count": finish.output_tokens,
-        "eval_duration": _ns(finish.output_s),
-    }
-    # Ollama leaves zeros out, and clients must take that for unknown.
-    return {name: value for name, value in counted.items() if value}
-
-
-def _ns(seconds: float) -> int:
-    return int(seconds * 1e9)
-
-
-def _time(epoch_s: float) -> str:
-    return datetime.fromtimestamp(epoch_s, tz=timezone.utc).isoformat().replace("+00:00", "Z")

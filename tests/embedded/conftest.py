@@ -25,13 +25,14 @@ WORDS = ["one", " two", " three", " four", " five", " six", " seven", " eight"]
 class FakeEngine:
     """Counts words for tokens; says the first choice of a schema, else counts to eight.
 
-    `hold` keeps every generation from going on after its first word until it is set.
+    `hold` keeps every generation from going on after its first word until it is set, `hold_load` every load.
     """
 
     parallel: int = 1
     name: str = "fake"
     context_length: int = 4_096
     hold: threading.Event | None = None
+    hold_load: threading.Event | None = None
     loads: list[int] = field(default_factory=list)
     running: int = 0
     peak: int = 0
@@ -53,6 +54,8 @@ class FakeEngine:
     def load(self, num_ctx: int) -> None:
         assert self.running == 0, "a running generation would lose its context"
         self.loads.append(num_ctx)
+        if self.hold_load is not None:
+            self.hold_load.wait()
 
     def unload(self) -> None:
         assert self.running == 0

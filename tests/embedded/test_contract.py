@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -186,3 +187,12 @@ def test_another_route_is_not_found_and_the_connection_stays_usable(client: http
     assert client.post(path, json={"model": "x"}).status_code == 404
     assert client.get(path).status_code == 404
     assert client.get("/api/version").json()["version"].startswith("0.33.0-")
+
+
+@pytest.mark.parametrize(
+    "head", [b"Content-Length: x", b"Content-Length: 99999999999", b"Transfer-Encoding: chunked\r\n\r\n-5"]
+)
+def test_a_garbled_length_is_refused_at_once(client: httpx.Client, head: bytes) -> None:
+    with socket.create_connection((client.base_url.host, client.base_url.port or 0), timeout=10) as connection:
+        connection.sendall(b"POST /api/chat HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n\r\n")
+        assert connection.recv(64).startswith((b"HTTP/1.1 400", b"HTTP/1.1 413"))

@@ -98,6 +98,17 @@ def test_another_context_waits_for_the_running_call_then_reloads() -> None:
         assert running["context_length"] == 4_096
 
 
+def test_a_server_that_loads_still_answers_what_needs_no_model() -> None:
+    engine = FakeEngine(hold_load=threading.Event())
+    with serving(engine) as server, client_of(server) as client, ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(client.post, "/api/chat", json=body(stream=False))
+        until(lambda: engine.loads)
+        for path in ("/api/version", "/api/tags", "/api/ps"):
+            assert httpx.get(server.url + path, timeout=5).status_code == 200
+        engine.hold_load.set()  # type: ignore[union-attr]
+        assert loading.result().status_code == 200
+
+
 def test_a_model_nobody_uses_is_unloaded_when_its_time_is_up() -> None:
     engine = FakeEngine()
     with serving(engine) as server, client_of(server) as client:
