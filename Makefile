@@ -7,7 +7,7 @@ export CTXSTREAM_HOME ?= $(CURDIR)/.ctxstream
 export CTXSTREAM_MODELS ?= $(CURDIR)/.models
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
-.PHONY: help setup sweep test check bench dev docs format clean
+.PHONY: test-legacy-grammars help setup sweep test check bench dev docs format clean
 
 help:  ## list the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 28
@@ -46,6 +46,14 @@ bench: setup  ## every benchmark, side by side; tables on the screen, JSON in be
 
 docs: setup  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+LEGACY := .venv-legacy
+
+test-legacy-grammars:  ## the tree_sitter_languages provider, in the old environment that it needs (Python 3.12 or older)
+	$(PYTHON) -m venv $(LEGACY)
+	$(LEGACY)/bin/python -m pip install --quiet tree-sitter==0.21.3 tree-sitter-languages==1.10.2 pathspec rustworkx editables pytest pytest-timeout hypothesis
+	$(LEGACY)/bin/python -m pip install --quiet --no-deps -e .
+	$(LEGACY)/bin/python -m pytest tests/planning/codegraph/test_legacy_grammars.py
 
 clean:  ## remove the environment and all state
 	rm -rf $(VENV) .dagster .ctxstream .models site

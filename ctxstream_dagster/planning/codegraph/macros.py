@@ -1,7 +1,7 @@
 """C and C++ with bare macros blanked out, for a grammar that cannot know what a macro stands for.
 
-``FMT_EXPORT`` on a line of its own, ``class API_EXPORT Name`` and ``) LOCKS_EXCLUDED(mutex) {`` are no C++ to a parser,
-and hide the definition they stand at. Blanks of the same length keep every offset. In C only macros that stand for fields
+``FMT_EXPORT`` on a line of its own, ``class API_EXPORT Name`` and ``) LOCKS_EXCLUDED(m) {`` are no C++ to a parser, and
+hide the definition they stand at. Blanks of the same length keep every offset. In C only macros that stand for fields
 are blanked: the others more often make a function (``TEST_BEGIN(name) {``), and the grammar reads most of those.
 """
 

@@ -76,8 +76,7 @@ def walk(root: Any, source: bytes, *, language: str, whole: bool = False) -> Ite
     """
     kinds = _kinds(language)
     key, visited, entered, passed = kinds.key, kinds.visited, kinds.entered, kinds.passed
-    hints = sorted(found.start() for hint in HINTS[language] for found in hint.finditer(source))
-    hints.append(len(source))
+    hints = _hint_places(source, language)
     following = 0
     cursor = root.walk()
     ancestors: list[Any] = []
@@ -103,6 +102,22 @@ def walk(root: Any, source: bytes, *, language: str, whole: bool = False) -> Ite
             ancestors.pop()
             if not ancestors:
                 return
+
+
+def _hint_places(source: bytes, language: str) -> list[int]:
+    """Return where hints begin, in order, closed by the end of the source."""
+    places: list[int] = []
+    for hint in HINTS[language]:
+        if isinstance(hint, bytes):
+            at = source.find(hint)
+            while at >= 0:
+                places.append(at)
+                at = source.find(hint, at + 1)
+        else:
+            places += [found.start() for found in hint.finditer(source)]
+    places.sort()
+    places.append(len(source))
+    return places
 
 
 def _define(
