@@ -133,6 +133,12 @@ class Slots:
                     self._unload()
                 self._changed.notify_all()
 
+    def unload(self) -> None:
+        """Free the model now, or when the calls that use it have ended."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._active)
+            self._unload()
+
     def unload_when_due(self) -> None:
         """Free the model when nobody has used it for as long as the last caller asked; never waits."""
         if not self._changed.acquire(blocking=False):

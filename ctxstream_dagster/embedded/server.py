@@ -164,9 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = parse_chat(parse_object(self._body()))
         self._known(request.model)
         if not request.messages and request.keep_alive_s == 0:
-            # Ollama unloads on this; a slot held for nothing does the same.
-            with self._slot(request):
-                pass
+            self.server.slots.unload()
             return self._json(200, self._line(request, "", done_reason="unload"))
         with self._slot(request) as load_s:
             if not request.messages:
