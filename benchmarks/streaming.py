@@ -3,7 +3,7 @@
 Beside it, in the same run, a loop over bare sockets that sends ready-made bytes and reads nothing into the reply: what
 this machine can reach at all, under whatever else it is doing.
 
-Run: ``python benchmarks/streaming.py [--latency 0.25] [--rounds 40] [--repeat 3]``. The server is a process of its own.
+Run: ``python benchmarks/streaming.py [--latency 0.25] [--rounds 80] [--repeat 1]``. The server is a process of its own.
 Saves the table as JSON in benchmarks/results/.
 """
 
@@ -88,8 +88,8 @@ def bare_seconds(url: str, *, concurrency: int, calls: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--latency", type=float, default=0.25)
-    parser.add_argument("--rounds", type=int, default=40, help="calls per place in flight")
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=80, help="calls per place in flight")
+    parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 2, 8, 32])
     options = parser.parse_args()
     rows: list[dict[str, float]] = []
