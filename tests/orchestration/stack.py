@@ -49,7 +49,7 @@ _LOGS = """query($i: ID!) { logsForRun(runId: $i) { ... on EventConnection { eve
   ... on RunFailureEvent { message error { message } } ... on MaterializationEvent { partition } } } } }"""
 _POOLS = "{ instance { concurrencyLimits { concurrencyKey slotCount activeSlotCount pendingStepCount } } }"
 _LOCATION = """{ workspaceOrError { ... on Workspace { locationEntries { name loadStatus
-  locationOrLoadError { __typename ... on PythonError { message } } } } } }"""
+  locationOrLoadError { __typename ... on PythonError { message causes { message } } } } } } }"""
 
 
 @dataclass
@@ -204,7 +204,8 @@ class Stack:
 
     def location_error(self) -> str:
         entry = self.query(_LOCATION)["workspaceOrError"]["locationEntries"][0]["locationOrLoadError"]
-        return entry.get("message", "") if entry else ""
+        told = [entry, *entry.get("causes", ())] if entry else []
+        return "\n".join(error.get("message", "") for error in told)
 
     def switch_on(self, name: str, *, kind: str) -> None:
         """Switch a schedule or sensor on, as under Automation."""

@@ -12,11 +12,12 @@ from dagster import DagsterRunStatus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxstream_dagster.errors import ConfigError, PlanError
+from ctxstream_dagster.errors import ConfigError, CorpusError, PlanError
 from ctxstream_dagster.orchestration.automation import build_housekeeping
 from ctxstream_dagster.orchestration.garbage import collect
 from ctxstream_dagster.orchestration.health import examine
 from ctxstream_dagster.orchestration.partitions import contiguous_ranges, sync_partitions, validate_keys
+from ctxstream_dagster.planning.keys import KeyMaker
 from tests.fault_server import FaultServer
 from tests.orchestration.checkout import Checkout, status_lines
 
@@ -25,13 +26,19 @@ from tests.orchestration.checkout import Checkout, status_lines
     "key", ["", "../evil", "/abs", "a/b", "a..b", "a,b", "a\tb", "a\nb", "A", "a b", ".hidden", "x" * 121, "ä"]
 )
 def test_a_key_that_is_no_plain_file_name_is_refused(key: str) -> None:
-    with pytest.raises(PlanError, match="cannot be a segment key"):
-        validate_keys(["good~1", key])
+    with pytest.raises(CorpusError, match="is no segment key"):
+        validate_keys(["good~0123456789abcdef", key])
 
 
 def test_a_key_that_occurs_twice_is_refused() -> None:
     with pytest.raises(PlanError, match="twice"):
-        validate_keys(["a~1", "b~2", "a~1"])
+        validate_keys([f"{name}~0123456789abcdef" for name in "aba"])
+
+
+@given(st.text(max_size=60))
+def test_every_key_that_planning_makes_can_be_a_partition(path: str) -> None:
+    for name in (path, f"pkg/__init__{path}.py", "pkg/__init__.py"):
+        validate_keys([KeyMaker().key(name, b"text", division=b"")])
 
 
 @given(
