@@ -1,6 +1,5 @@
 """Segment keys as Dagster partitions: validated by us, because Dagster validates nothing, and retired only in peace."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -9,10 +8,9 @@ from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
 from ctxstream_dagster.errors import PlanError
+from ctxstream_dagster.planning.keys import validate_key
 
 SWEEP_TAG = "ctxstream/sweep"
-KEY_PATTERN = re.compile(r"[a-z0-9][a-z0-9_~-]*(?:\.[a-z0-9_~-]+)*")
-MAX_KEY_CHARS = 120
 # SQLite refuses one statement with more variables than this many keys need.
 _ADD_CHUNK = 1_000
 _LIVE_BACKFILLS = [BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING, BulkActionStatus.FAILING]
@@ -46,13 +44,14 @@ def partitions_name(sweep: str) -> str:
 
 
 def validate_keys(keys: Iterable[str]) -> None:
-    """Raise `PlanError` for a key that is no plain file name, or that occurs twice."""
+    """Raise `CorpusError` for what is no segment key (`planning.keys`), `PlanError` for one that occurs twice."""
     seen: set[str] = set()
     for key in keys:
-        if len(key) > MAX_KEY_CHARS or not KEY_PATTERN.fullmatch(key):
-            raise PlanError(f"{key[:60]!r} cannot be a segment key: only a-z, 0-9, '_', '.', '~' and '-' are allowed.")
-        if key in seen:
-            raise PlanError(f"The segment key {key!r} occurs twice in one plan.")
+        if validate_key(key) in seen:
+            raise PlanError(
+                f"The segment key {key!r} occurs twice in one plan. "
+                "This is a defect of the planner: please report it with the options used."
+            )
         seen.add(key)
 
 
