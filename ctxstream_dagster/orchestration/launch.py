@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import dagster as dg
 
-from ctxstream_dagster.errors import ConfigError, CtxstreamError, nearest_name
+from ctxstream_dagster.errors import ConfigError, CtxstreamError, UsageError, nearest_name
 from ctxstream_dagster.extraction.records import SegmentResult
 from ctxstream_dagster.orchestration.automation import RANGE_END, RANGE_START
 from ctxstream_dagster.orchestration.home import Project
@@ -20,6 +20,8 @@ from ctxstream_dagster.storage import SweepStore
 
 # The daemon could not restart a run of ours: it does not know this process.
 _RUN_TAGS = {"dagster/max_retries": "0", "ctxstream/launched_by": "ctxstream sweep"}
+# What a person asked for and cannot be done, as a run's page names it.
+_USAGE = {error.__name__ for error in UsageError.__subclasses__()}
 # Every event is recorded in the instance; a copy on the terminal would bury the answer.
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -85,7 +87,8 @@ def run_sweep(
 
     Raises:
         ConfigError: there is no such sweep.
-        CtxstreamError: the corpus or the server is not there; the sentence is the failed run's.
+        UsageError: the corpus is not there or not text; the sentence is the failed run's.
+        CtxstreamError: the plan could not be made for another reason.
     """
     definitions = load_project(project)
     names = sweep_names(definitions)
@@ -163,9 +166,10 @@ class _Runner:
         self.run_ids.append(self.next_id)
         self.next_id = str(uuid.uuid4())
         reason = "" if result.success else _reason(result)
-        self.refused = reason if reason and _refused(result) else ""
+        kind = _kind(result)
+        self.refused = reason if reason and kind else ""
         if reason and not may_fail:
-            raise CtxstreamError(reason)
+            raise UsageError(reason) if kind in _USAGE else CtxstreamError(reason)
         return reason
 
 
@@ -198,10 +202,13 @@ def _unfinished(store: SweepStore, *, version: str, keys: Sequence[str]) -> list
     return [key for key, result in stored.items() if result is None or not result.ok]
 
 
-def _refused(result: dg.ExecuteInProcessResult) -> bool:
-    """Whether a run failed by an error of its own (`boundary.failures`) and not by its segments'."""
-    failures = [event.step_failure_data.user_failure_data for event in result.all_events if event.is_step_failure]
-    return any(failure is not None and "kind" in failure.metadata for failure in failures)
+def _kind(result: dg.ExecuteInProcessResult) -> str:
+    """Name the error of its own that a run failed by (`boundary.failures`); empty when its segments failed, or none."""
+    for event in result.all_events:
+        told = event.step_failure_data.user_failure_data if event.is_step_failure else None
+        if told is not None and "kind" in told.metadata:
+            return str(told.metadata["kind"].value)
+    return ""
 
 
 def _reason(result: dg.ExecuteInProcessResult) -> str:

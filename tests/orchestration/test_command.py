@@ -57,7 +57,7 @@ def test_an_unknown_sweep_is_bad_usage(
     assert "did you mean 'census'" in capsys.readouterr().err
 
 
-def test_a_vanished_corpus_exits_with_a_sentence(
+def test_a_vanished_corpus_is_bad_usage(
     project: Checkout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.corpus.unlink()
@@ -65,6 +65,6 @@ def test_a_vanished_corpus_exits_with_a_sentence(
     with pytest.raises(SystemExit) as ended:
         main()
     told = capsys.readouterr().err
-    assert ended.value.code == 1
+    assert ended.value.code == 2
     assert "corpus.txt" in told
     assert "Traceback" not in told
