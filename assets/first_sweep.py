@@ -1,4 +1,4 @@
-"""`make sweep`: the bundled sweep on a machine with nothing but Python, and the truth that grep would give beside it."""
+"""`make sweep`: the bundled sweep where there is only Python, and beside it the truth that grep would give."""
 
 import contextlib
 import os

@@ -57,7 +57,8 @@ def check_sweeps(assets: Path) -> Iterator[tuple[str, Exception | None]]:
 
 def _declared(folder: Path, *, project: Project) -> dg.Definitions:
     # The beta APIs in use, and what replaces each, are listed in docs/decisions.md.
-    warnings.filterwarnings("ignore", category=dg.BetaWarning, module=r"dagster\..*")
+    for category in (dg.BetaWarning, dg.PreviewWarning):
+        warnings.filterwarnings("ignore", category=category, module=r"dagster\..*")
     if not any((*folder.rglob("defs.yaml"), *folder.rglob("*.py"))):
         # Dagster takes an empty folder for a defect.
         return dg.Definitions()
