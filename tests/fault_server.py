@@ -240,10 +240,10 @@ class FaultServer:
             await pause(self.load_s)
             await whole(call, final(call, reason="load", tokens=None))
             return True
-        stats = self.stats
         for _ in range(4):
             # A client that hung up just before this call is no longer in flight; let its handler notice.
             await asyncio.sleep(0)
+        stats = self.stats
         self.bodies.append(body)
         self.headers.append(headers)
         stats.calls += 1
@@ -265,10 +265,11 @@ class FaultServer:
                 call.args = rule.args
                 await FAULTS[rule.fault](call)
         except ConnectionError:
-            stats.disconnects += 1
+            self.stats.disconnects += 1
             return False
         finally:
-            stats.in_flight -= 1
+            # Of the statistics as they are now: a reset may have replaced those that this call began with.
+            self.stats.in_flight -= 1
         return not writer.is_closing()
 
     def _slot(self) -> contextlib.AbstractAsyncContextManager[object]:

@@ -20,6 +20,8 @@ def shared_server() -> Iterator[FaultServer]:
 
 @pytest.fixture
 def server(shared_server: FaultServer) -> FaultServer:
+    # A call that the test before left behind is not this test's.
+    shared_server.wait_idle()
     shared_server.reset()
     return shared_server
 
