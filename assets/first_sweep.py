@@ -68,4 +68,8 @@ def _ctxstream() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        # `ctxstream sweep` got the same Ctrl-C and has said what is kept.
+        sys.exit(130)
