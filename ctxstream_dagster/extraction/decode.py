@@ -93,7 +93,9 @@ def decode(reply: str, window: Window, question: Question) -> Decoded:
 def _read_counts(lines: Sequence[str], window: Window, question: Question) -> tuple[list[Record], list[RejectedLine]]:
     first = window.units[0]
     paths = {unit.path for unit in window.units}
-    place = Record(key="", offset=first.offset, path=first.path if len(paths) == 1 else "", line=first.line)
+    # A count is of the text shown: the pieces of a record that had to be cut are counted each, at its own place.
+    start = max(first.offset, len(window.segment.overlap))
+    place = Record(key="", offset=start, path=first.path if len(paths) == 1 else "", line=first.line)
     declared = _declared(question)
     records: list[Record] = []
     rejected: list[RejectedLine] = []

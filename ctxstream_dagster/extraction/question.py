@@ -16,7 +16,7 @@ Grounding = Literal["none", "verbatim"]
 
 # Raise PROMPT_VERSION when a rendered prompt changes, DECODER_VERSION when a stored reply may decode differently.
 PROMPT_VERSION = 1
-DECODER_VERSION = 1
+DECODER_VERSION = 2
 
 # facts: one unit a call was the most accurate and the fastest way to label; listing stays exact up to about 24 units.
 _UNITS_PER_WINDOW: Mapping[str, int] = {"counts": 0, "records": 20, "labels": 1}

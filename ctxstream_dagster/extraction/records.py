@@ -31,9 +31,10 @@ class Record:
         key: what is counted, normalised only when the question says so.
         value: exact; 1 for a label or a bare mention.
         unit: number of the unit in the segment, from 1; 0 in `counts` mode, where a reply names no unit.
-        offset: the unit's start in characters from the segment's start (see `planning.units.Unit.offset`).
+        offset: the unit's start in characters from the segment's start (see `planning.units.Unit.offset`); in `counts`
+            mode where the text that was counted starts.
         occurrence: 0 for the first record of this key in this unit, then 1, 2, …
-        path: source file; empty in `counts` mode when the segment spans several files.
+        path: source file; empty in `counts` mode when the window spans several files.
         line: line of the unit in that file, from 1.
     """
 

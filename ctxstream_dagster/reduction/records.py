@@ -80,16 +80,22 @@ def table_to_result(table: pa.Table) -> SegmentResult:
 
 
 def place(result: SegmentResult, text: SegmentText) -> SegmentResult:
-    """Return `result` with every record at its unit's present file, line and offset in the present plan."""
+    """Return `result` with every record at its unit's present file, line and offset in the present plan.
+
+    A record of `counts`, which names no unit, keeps its offset and takes the line of the unit there; where its window
+    spanned several files it stays without a path.
+    """
     units = {unit.number: unit for unit in text.units}
-    start = text.spans[0] if text.spans else None
-    path, line = (start.path, start.line) if start else ("", 0)
-    records = tuple(
-        replace(record, offset=units[record.unit].offset, path=units[record.unit].path, line=units[record.unit].line)
-        if record.unit
-        else replace(record, path=path, line=line)
-        for record in result.records
-    )
+    starting = {max(unit.offset, text.segment.overlap_prefix): unit for unit in text.units}
+
+    def placed(record: Record) -> Record:
+        if record.unit:
+            unit = units[record.unit]
+            return replace(record, offset=unit.offset, path=unit.path, line=unit.line)
+        unit = starting[record.offset]
+        return replace(record, path=unit.path if record.path else "", line=unit.line)
+
+    records = tuple(map(placed, result.records))
     return replace(result, index=text.segment.index, offset=text.segment.offset, records=records)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -9,12 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxstream_dagster.errors import StorageError
+from ctxstream_dagster.extraction.decode import decode
+from ctxstream_dagster.extraction.question import Question
 from ctxstream_dagster.extraction.records import Record, RejectedLine, Reply, SegmentResult
-from ctxstream_dagster.planning.manifest import Segment
+from ctxstream_dagster.extraction.windows import windows
+from ctxstream_dagster.planning.corpus import pack
+from ctxstream_dagster.planning.manifest import ManifestOptions, Segment
 from ctxstream_dagster.planning.units import SegmentText, Span, Unit
 from ctxstream_dagster.reduction.answer import Answer, construct
 from ctxstream_dagster.reduction.coverage import coverage
 from ctxstream_dagster.reduction.records import place, records_table, result_to_table, table_to_result
+from ctxstream_dagster.reduction.sweep import reduce_sweep
 from ctxstream_dagster.reduction.tally import Tally, tally
 
 
@@ -115,6 +121,33 @@ def test_placing_moves_records_to_where_their_unit_is_now() -> None:
         "path": "moved.log",
         "line": 70,
     }
+
+
+def test_every_piece_of_a_record_that_had_to_be_cut_is_counted_in_counts(tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("error " * 50 + "\nerror\n", encoding="utf-8")
+    corpus = pack([tmp_path / "long.txt"], directory=tmp_path / "plan", options=ManifestOptions(segment_chars=96))
+    question = Question(extract="How often each word occurs.", mode="counts")
+    shown, results = 0, []
+    for text in corpus:
+        [window] = windows(text, question)
+        count = window.text.count("error")
+        shown += count
+        decoded = decode(f"error\t{count}", window, question)
+        results.append(result(text.segment.key, *decoded.records))
+    assert corpus.manifest.proof.cut_records == 1
+    assert shown == 51
+    assert reduce_sweep(corpus, results, how=Answer.TOTAL).statement.value == 51
+
+
+def test_a_count_over_several_files_names_none_of_them(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text("beta\n", encoding="utf-8")
+    corpus = pack([tmp_path / "a.txt", tmp_path / "b.txt"], directory=tmp_path / "plan")
+    question = Question(extract="How often each word occurs.", mode="counts")
+    [text] = corpus
+    [window] = windows(text, question)
+    counted = result(text.segment.key, *decode("beta\t2", window, question).records)
+    assert [record.path for record in place(counted, text).records] == [""]
 
 
 def test_answers_in_words() -> None:
