@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import IO
 
 from ctxstream_dagster.planning.codegraph.analysis import Analysis, analyse, from_bytes, to_bytes
@@ -21,6 +22,7 @@ _LENGTH = struct.Struct("<Q")
 _DEADLINE_FACTOR = 10
 _DEADLINE_S = 30.0
 _WATCH_EVERY_S = 0.5
+_PACKAGE_HOME = str(Path(__file__).resolve().parents[3])
 _START = f"from {__name__} import serve; serve()"
 
 
@@ -74,14 +76,14 @@ class Worker:
             process.wait()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        # The child must find this package wherever the parent found it.
-        paths = os.pathsep.join(path for path in sys.path if path)
+        # The child finds this package wherever the parent found it, and nothing in the working directory: that may be
+        # the very repository that is scanned, with a struct.py of its own.
+        paths = [path for path in sys.path if path]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _START],
+            [sys.executable, "-c", f"import sys; sys.path[:] = sys.argv[1:]\n{_START}", *paths, _PACKAGE_HOME],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": paths},
         )
         threading.Thread(target=self._watch, args=(self._process,), daemon=True).start()
         return self._process

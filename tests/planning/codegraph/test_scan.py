@@ -169,6 +169,14 @@ def test_a_crash_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert scan_repo(tmp_path / "code", options).files[0].symbols == 1
 
 
+def test_the_worker_imports_nothing_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    evil = f"open({str(tmp_path / 'ran')!r}, 'w').close()\n"
+    code = plant(tmp_path / "code", {f"{name}.py": evil for name in ("struct", "marshal", "re", "tree_sitter", "sys")})
+    monkeypatch.chdir(code)
+    assert {file.reason for file in scan_repo(".", ScanOptions(workers=1)).files} == {""}
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_second_scan_parses_nothing_and_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = plant(tmp_path / "code", MIXED)
     options = ScanOptions(workers=0, cache_dir=tmp_path / "cache")
