@@ -73,7 +73,8 @@ def construct(
         keys, value, margin = tuple(key for key, _ in tally.sorted), tally.total, None
     else:
         keys, value, margin = _extreme(tally, kind)
-    caveat = _caveat(margin, coverage=coverage, one_per_unit=one_per_unit)
+    # One more record breaks a tie, however far away the next value is.
+    caveat = _caveat(margin if len(keys) == 1 else None, coverage=coverage, one_per_unit=one_per_unit)
     return Statement(
         how=kind,
         text=f"{label}: {_words(tally, kind, keys=keys, value=value, margin=margin)}",

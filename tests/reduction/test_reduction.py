@@ -177,6 +177,12 @@ def test_rejected_units_make_an_answer_uncertain_once_they_reach_the_margin(reje
     assert bool(statement.caveat) is not certain
 
 
+def test_one_rejected_unit_makes_a_tie_uncertain() -> None:
+    covered = coverage([result("a~1", rejected=(RejectedLine(text="?", reason="prose"),))], keys=["a~1"])
+    statement = construct(sums(alpha=2, beta=2, gamma=7), Answer.LEAST, coverage=covered, one_per_unit=True)
+    assert not statement.certain
+
+
 def test_a_missing_segment_is_a_failed_one_and_is_named() -> None:
     covered = coverage([result("a~1", units=4)], keys=["a~1", "a~2"])
     assert (covered.segments_ok, covered.share, covered.failed[0].key) == (1, 0.5, "a~2")
