@@ -15,7 +15,7 @@ from ctxstream_dagster.planning.corpus import PackedCorpus
 from ctxstream_dagster.reduction.answer import Answer, Statement, construct
 from ctxstream_dagster.reduction.coverage import Coverage, FailedSegment, coverage
 from ctxstream_dagster.reduction.records import deduplicate, place, records_table
-from ctxstream_dagster.reduction.tally import Tally, tally_records, tally_table
+from ctxstream_dagster.reduction.tally import Tally, tally_of, tally_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,9 @@ def reduce_sweep(
         for text in corpus
         if text.segment.key in found
     ]
-    table = records_table(placed)
+    records = records_table(placed)
+    unique = deduplicate(records)
+    table = tally_table(unique, labels=labels)
     covered = coverage(
         placed,
         keys=[segment.key for segment in corpus.manifest],
@@ -63,11 +65,10 @@ def reduce_sweep(
         files_skipped=len(corpus.skipped),
         cut_records=corpus.manifest.proof.cut_records,
     )
-    sums = tally_records(table, labels=labels, unparsed_lines=covered.rejected)
-    unique = deduplicate(table)
+    sums = tally_of(table, unparsed_lines=covered.rejected, duplicates=len(records) - len(unique))
     return Reduction(
         records=unique,
-        tally_table=tally_table(unique, labels=labels),
+        tally_table=table,
         tally=sums,
         coverage=covered,
         statement=construct(sums, how, coverage=covered, one_per_unit=one_per_unit),

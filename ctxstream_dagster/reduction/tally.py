@@ -49,22 +49,25 @@ class Tally:
 def tally(results: Iterable[SegmentResult], *, labels: Sequence[str] = ()) -> Tally:
     """Sum values per key over the successful results; declared `labels` that never occur count as zero."""
     kept = list(results)
-    return tally_records(
-        records_table(kept), labels=labels, unparsed_lines=sum(len(result.rejected) for result in kept if result.ok)
+    records = records_table(kept)
+    unique = deduplicate(records)
+    return tally_of(
+        tally_table(unique, labels=labels),
+        unparsed_lines=sum(len(result.rejected) for result in kept if result.ok),
+        duplicates=len(records) - len(unique),
     )
 
 
-def tally_records(records: pa.Table, *, labels: Sequence[str] = (), unparsed_lines: int = 0) -> Tally:
-    """Sum a table of `RECORDS_SCHEMA`, duplicates included in it counted once."""
-    unique = deduplicate(records)
-    rows: list[dict[str, Any]] = tally_table(unique, labels=labels).to_pylist()
+def tally_of(table: pa.Table, *, unparsed_lines: int, duplicates: int) -> Tally:
+    """Return a table of `TALLY_SCHEMA` as values."""
+    rows: list[dict[str, Any]] = table.to_pylist()
     pairs = tuple((str(row["key"]), _plain(row["value"])) for row in rows)
     return Tally(
         sorted=pairs,
         total=exact_sum(value for _, value in pairs),
-        parsed_records=len(unique),
+        parsed_records=sum(int(row["records"]) for row in rows),
         unparsed_lines=unparsed_lines,
-        duplicates=len(records) - len(unique),
+        duplicates=duplicates,
     )
 
 
