@@ -158,20 +158,24 @@ def result_version(result: SegmentResult) -> str:
 class SourceLinks:
     """Web addresses of source lines, for files of a repository whose `origin` is on a web host; none for others."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, spec: SweepSpec) -> None:
+        root = spec.root
+        # A codebase's paths are relative to its own directory.
+        self._places = [root.resolve(), *(Path(path).resolve() for path in spec.corpus_paths() if Path(path).is_dir())]
         self._base = ""
         remote = _git(root, "remote", "get-url", "origin")
         commit = _git(root, "rev-parse", "HEAD")
         found = re.fullmatch(r"(?:https?://(?:[^@/]*@)?|(?:ssh://)?git@)([^/:]+)[/:](.+?)(?:\.git)?/?", remote)
         if found and commit:
             self._base = f"https://{found[1]}/{found[2]}/blob/{commit}"
-        self._top = Path(_git(root, "rev-parse", "--show-toplevel") or root)
-        self._root = root.resolve()
+        self._top = Path(_git(root, "rev-parse", "--show-toplevel") or root).resolve()
 
     def link(self, path: str, *, first: int, last: int) -> str:
         """Return ``path:first-last`` as Markdown, linked where the repository has a remote."""
-        file = (self._root / path).resolve()
-        shown = file.relative_to(self._root).as_posix() if file.is_relative_to(self._root) else path
+        files = [(place / path).resolve() for place in self._places]
+        file = next((file for file in files if file.is_file()), files[0])
+        root = self._places[0]
+        shown = file.relative_to(root).as_posix() if file.is_relative_to(root) else path
         words = f"{shown}:{first}-{last}"
         if not self._base or not file.is_relative_to(self._top):
             return f"`{words}`"

@@ -1,5 +1,6 @@
 """One segment's page, its staleness, and the tables a user's own asset loads."""
 
+import subprocess
 from typing import Any
 
 import dagster as dg
@@ -9,6 +10,7 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.loader import LoadingContextForTest
 
+from ctxstream_dagster.orchestration.lineage import SourceLinks
 from ctxstream_dagster.orchestration.tables import SweepTables
 from tests.orchestration.checkout import LABELS, Checkout, status_lines
 
@@ -59,6 +61,28 @@ def test_the_page_of_a_segment_tells_where_its_text_is_from_and_what_came_back(
     assert page["ollama.scripted_latest.calls"] == 5
     assert page["ollama.scripted_latest.prompt_tokens"] > 0
     assert page["reused"] is False
+
+
+@pytest.mark.parametrize(
+    ("remote", "link"),
+    [
+        ("https://github.com/acme/desk.git", "https://github.com/acme/desk/blob/"),
+        ("git@gitlab.example.org:acme/desk.git", "https://gitlab.example.org/acme/desk/blob/"),
+        ("/srv/git/desk", ""),
+    ],
+)
+def test_a_source_is_linked_where_the_repository_has_a_remote(checkout: Checkout, remote: str, link: str) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]
+    for command in (["init", "-q"], ["remote", "add", "origin", remote], ["add", "corpus.txt"], commit):
+        subprocess.run(["git", *command], cwd=checkout.root, check=True)
+    told = SourceLinks(checkout.spec()).link("corpus.txt", first=6, last=10)
+    if not link:
+        assert told == "`corpus.txt:6-10`"
+        return
+    assert told.startswith(f"[corpus.txt:6-10]({link}")
+    assert told.endswith("/corpus.txt#L6-L10)")
 
 
 def test_a_tally_answers_first_and_says_what_it_covers(swept: Checkout, instance: dg.DagsterInstance) -> None:

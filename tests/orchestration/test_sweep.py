@@ -102,6 +102,33 @@ def test_an_edit_sends_the_changed_segments_only_and_a_revert_none(
     assert set(checkout.partitions(instance)) == before
 
 
+def test_three_files_edited_one_deleted_and_two_added_cost_the_changed_lines(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
+) -> None:
+    def write(number: int, lines: list[str]) -> None:
+        file = checkout.root / "logs" / f"{number:02}.txt"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    for number in range(12):
+        write(number, status_lines(8, start=100 * number))
+    checkout.write_sweep(corpus="logs/*.txt", planning={"segment_chars": 345, "boundary": "stable"})
+    checkout.sweep(instance)
+    before = set(checkout.partitions(instance))
+    server.reset()
+    for number in (1, 5, 9):
+        write(number, [*status_lines(7, start=100 * number), f"ticket {number:05} | Status: delta | owner: bo!"])
+    (checkout.root / "logs" / "03.txt").unlink()
+    for number in (20, 21):
+        write(number, status_lines(8, start=100 * number))
+    outcome, _ = checkout.sweep(instance)
+    after = set(checkout.partitions(instance))
+    assert (outcome.withheld, outcome.sent) == ("", len(after - before))
+    assert server.stats.calls == 3 + 2 * 8, "unchanged lines were answered before"
+    assert len(after & before) >= len(before) // 2, "most of the plan is the same"
+    assert answer(checkout)["total"] == 8 * 13
+
+
 def test_removed_segments_leave_the_partitions_and_the_tally(
     checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
 ) -> None:

@@ -39,7 +39,7 @@ def build_corpus(spec: SweepSpec) -> dg.AssetsDefinition:
             keys = [segment.key for segment in planned.manifest]
             sync = sync_partitions(context.instance, spec.name, keys, own_run_id=context.run.run_id)
             known = context.instance.get_materialized_partitions(spec.key("manifest"))
-            links = SourceLinks(spec.root)
+            links = SourceLinks(spec)
             fresh = [key for key in keys if key not in known]
             for key in fresh:
                 context.log_event(manifest_event(spec, planned.read(key), links=links))

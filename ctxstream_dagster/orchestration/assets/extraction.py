@@ -136,7 +136,7 @@ def _events(
     keys: list[str],
 ) -> Callable[..., dg.AssetMaterialization]:
     upstream = latest_records(context.instance, spec.key("manifest"), keys)
-    links = SourceLinks(spec.root)
+    links = SourceLinks(spec)
 
     def event(result: SegmentResult, text: SegmentText, *, reused: bool) -> dg.AssetMaterialization:
         return extraction_event(

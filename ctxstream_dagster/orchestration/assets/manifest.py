@@ -32,7 +32,7 @@ def build_manifest(spec: SweepSpec) -> dg.AssetsDefinition:
         with failures():
             planned = open_plan(spec)
             present = {segment.key for segment in planned.manifest}
-            links = SourceLinks(spec.root)
+            links = SourceLinks(spec)
             for key in context.partition_keys:
                 if key in present:
                     yield manifest_event(spec, planned.read(key), links=links)
