@@ -16,24 +16,25 @@ from pathlib import Path
 
 from ctxstream_dagster.planning.codebase_text import CodebaseReader, FileText
 from ctxstream_dagster.planning.codegraph.atoms import Atom, file_atoms
-from ctxstream_dagster.planning.codegraph.cache import default_cache_dir
 from ctxstream_dagster.planning.codegraph.order import FileOrder, order_files
 from ctxstream_dagster.planning.codegraph.scan import ScanOptions, scan_repo
 from ctxstream_dagster.planning.codegraph.values import CodeGraph
 from ctxstream_dagster.planning.keys import KeyMaker
 from ctxstream_dagster.planning.manifest import CoverageProof, Manifest, Segment, check_tiling
 from ctxstream_dagster.planning.options import ManifestOptions
-from ctxstream_dagster.planning.plan_store import PlannedSegment, SourceFile
+from ctxstream_dagster.planning.planned import PlannedSegment, SourceFile
 from ctxstream_dagster.planning.skipped import Skipped
 from ctxstream_dagster.planning.symbol_units import SymbolUnits
 from ctxstream_dagster.planning.tokens import estimate_upper
 from ctxstream_dagster.planning.units import Span, Unit
+from ctxstream_dagster.storage import cache_home
 
 _LANDMARK, _FILE, _SYMBOL, _LINE = range(4)
 _LEAST_FILL = {_LANDMARK: 0.6, _FILE: 0.8, _SYMBOL: 0.88, _LINE: 0.88}
 """How full a segment must be to end in front of a landmark, a file, a symbol, or a line of what had to be cut."""
 
 _FILES_PER_LANDMARK = 24
+_MOST_WORKERS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +93,11 @@ def plan_codebase(graph: CodeGraph, options: ManifestOptions | None = None) -> P
 
 
 def scan_for_plan(root: Path, options: ManifestOptions, *, prefix: str = "") -> CodebasePlan:
-    """Scan a directory as `ctxstream` does everywhere, with its cache and on every core, and return its plan.
+    """Scan a directory as `ctxstream` does everywhere, with its cache and on up to 8 cores, and return its plan.
 
     `prefix` goes in front of every path. Raises `CorpusError` for a directory that cannot be read.
     """
-    scan = ScanOptions(workers=os.cpu_count() or 1, cache_dir=default_cache_dir())
+    scan = ScanOptions(workers=min(os.cpu_count() or 1, _MOST_WORKERS), cache_dir=cache_home())
     return CodebasePlan(scan_repo(root, scan), options, prefix=prefix)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,12 +19,6 @@ _CHUNK = 500
 _MOST_GRAPHS = 32
 _MOST_BYTES = 1 << 30
 _BUSY_TIMEOUT_S = 5.0
-
-
-def default_cache_dir() -> Path:
-    """Return where scans keep their cache: ``$XDG_CACHE_HOME/ctxstream`` or ``~/.cache/ctxstream``."""
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "ctxstream"
 
 
 class Cache:
@@ -44,12 +37,9 @@ class Cache:
             database = sqlite3.connect(directory / _FILE, timeout=_BUSY_TIMEOUT_S)
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = OFF")
-            for table in ("analysis", "graph"):
-                database.execute(
-                    f"CREATE TABLE IF NOT EXISTS {table} (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID"
-                    if table == "analysis"
-                    else f"CREATE TABLE IF NOT EXISTS {table} (id INTEGER PRIMARY KEY, key BLOB UNIQUE, value BLOB)"
-                )
+            database.execute("CREATE TABLE IF NOT EXISTS analysis (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
+            # Numbered, so that the oldest graphs can be told.
+            database.execute("CREATE TABLE IF NOT EXISTS graph (id INTEGER PRIMARY KEY, key BLOB UNIQUE, value BLOB)")
             self._database = database
 
     def __enter__(self) -> Cache:

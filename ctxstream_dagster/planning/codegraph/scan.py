@@ -20,6 +20,7 @@ from ctxstream_dagster.planning.codegraph.values import CodeGraph, FileNode
 from ctxstream_dagster.planning.codegraph.walk import DEFAULT_EXCLUDE_DIRS, FoundFile, WalkOptions, walk_directory
 from ctxstream_dagster.planning.codegraph.worker import Worker
 
+_FILES_PER_WORKER = 16  # starting a process takes as long as parsing some files
 _PASSING_REASONS = frozenset({"grammar-unavailable", "parser-crash"})
 
 
@@ -34,9 +35,9 @@ class ScanOptions:
         follow_symlinks: read what links lead to, each directory once.
         respect_gitignore: leave out what .gitignore files and ``.git/info/exclude`` name.
         keep_tracked: read files that git tracks even where the two rules above leave them out.
-        workers: parser processes; 0 parses in this process, where a crash of a grammar ends it.
+        workers: most parser processes; 0 parses in this process, where a crash of a grammar ends it.
         parse_timeout_s: processor time one file may take to parse, in seconds; 0.05 or more.
-        cache_dir: where analyses are kept from scan to scan, or None; `cache.default_cache_dir` is the usual place.
+        cache_dir: where analyses are kept from scan to scan, or None; `storage.cache_home` is the usual place.
     """
 
     max_file_bytes: int = 2 * 1024 * 1024
@@ -141,11 +142,12 @@ def _read_all(
             if worker:
                 worker.close()
 
-    if options.workers <= 1:
+    workers = min(options.workers, 1 + len(found) // _FILES_PER_WORKER)
+    if workers <= 1:
         drain()
     else:
-        with ThreadPoolExecutor(options.workers) as pool:
-            for done in [pool.submit(drain) for _ in range(options.workers)]:
+        with ThreadPoolExecutor(workers) as pool:
+            for done in [pool.submit(drain) for _ in range(workers)]:
                 done.result()
     return [node for node in nodes if node is not None], contents, new
 

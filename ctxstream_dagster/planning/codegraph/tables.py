@@ -273,8 +273,5 @@ WRAPPERS = _words(
 )
 """A definition's span grows to the wrapper whose last child it is."""
 
-LEADING = _words("attribute_item inner_attribute_item comment line_comment block_comment multiline_comment decorator")
-"""Siblings directly above a definition that belong to it: attributes and comments with no blank line between."""
-
 TABLES_VERSION = "3"
 """Part of every cache key: raise it when a change here or in symbols, names or imports changes what is found."""
