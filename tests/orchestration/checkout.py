@@ -18,6 +18,7 @@ from ctxstream_dagster.orchestration.component import SweepComponent
 from ctxstream_dagster.orchestration.home import Project
 from ctxstream_dagster.orchestration.launch import Outcome, load_project, run_sweep
 from ctxstream_dagster.orchestration.partitions import partitions_name, segments_of
+from ctxstream_dagster.orchestration.resources import OllamaResource
 from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.storage import SweepStore
 
@@ -134,6 +135,10 @@ class Checkout:
         file = self.root / "assets" / "sweeps" / name / "defs.yaml"
         attributes = yaml.safe_load(file.read_text(encoding="utf-8"))["attributes"]
         return SweepComponent(**attributes).spec(root=self.root, default_name=name)
+
+    def version(self, name: str = "census") -> str:
+        """Return the version that its extractions are stored under."""
+        return OllamaResource().version(self.spec(name))
 
     def retry(self, instance: dg.DagsterInstance, name: str = "census") -> list[Any]:
         """Evaluate the retry schedule; return its requests or its reason to skip."""

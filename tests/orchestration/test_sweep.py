@@ -2,13 +2,15 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import dagster as dg
 import pytest
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus
 
 from ctxstream_dagster.errors import ConfigError, CtxstreamError
-from ctxstream_dagster.storage import read_bytes
+from ctxstream_dagster.reduction.records import result_to_table, table_to_result
+from ctxstream_dagster.storage import read_bytes, read_table, write_table
 from tests.fault_server import FaultServer
 from tests.orchestration.checkout import Checkout, status_lines
 
@@ -184,3 +186,35 @@ def test_refresh_asks_again(checkout: Checkout, instance: dg.DagsterInstance, se
     server.reset()
     outcome, _ = checkout.sweep(instance, refresh=True)
     assert (outcome.sent, server.stats.calls) == (2, 10)
+
+
+def test_a_batch_that_is_stored_already_is_told_again_without_the_server(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
+) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    server.stop()
+    keys = checkout.partitions(instance)
+    assert checkout.run(instance, "extraction", batch=keys).success
+    records = instance.fetch_materializations(dg.AssetKey(["census", "extraction"]), limit=2).records
+    told = [record.asset_materialization for record in records]
+    assert {event.metadata["reused"].value for event in told if event} == {True}
+    assert {event.partition for event in told if event} == set(keys)
+
+
+def test_another_build_of_the_model_under_the_same_name_is_asked_again(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
+) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    keys = checkout.partitions(instance)
+    stored = checkout.store().extraction(checkout.version(), keys[0])
+    result = table_to_result(read_table(stored))
+    write_table(stored, result_to_table(replace(result, model_digest="older")))
+    # One segment is missing, so that the server is asked which build it has.
+    checkout.store().extraction(checkout.version(), keys[1]).unlink()
+    server.reset()
+    assert checkout.run(instance, "extraction", batch=keys).success
+    assert table_to_result(read_table(stored)).model_digest == result.model_digest

@@ -95,15 +95,18 @@ def extract_batch(
     event = _events(context, spec=spec, plan=plan, version=version, num_ctx=backend.options.num_ctx, keys=keys)
     for key, result in stored.items():
         yield event(result, plan.read(key), reused=True)
-    unread = (plan.read(key) for key in keys if key not in stored)
-    with closing(_stream(unread, spec=spec, backend=backend, refresh=refresh)) as results:
-        for result in results:
-            write_table(spec.store().extraction(version, result.key), result_to_table(result))
-            if result.ok:
-                yield event(result, plan.read(result.key), reused=False)
-            else:
-                failed[result.key] = result.error
-                context.log.warning(f"{result.key}: {result.error}")
+    unread = [key for key in keys if key not in stored]
+    # Without one left, the server need not even be there.
+    if unread:
+        texts = (plan.read(key) for key in unread)
+        with closing(_stream(texts, spec=spec, backend=backend, refresh=refresh)) as results:
+            for result in results:
+                write_table(spec.store().extraction(version, result.key), result_to_table(result))
+                if result.ok:
+                    yield event(result, plan.read(result.key), reused=False)
+                else:
+                    failed[result.key] = result.error
+                    context.log.warning(f"{result.key}: {result.error}")
     if failed:
         raise _failure(failed, of=len(context.partition_keys))
 
