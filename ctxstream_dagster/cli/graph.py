@@ -9,11 +9,10 @@ from typing import Annotated
 
 import typer
 
-from ctxstream_dagster.planning.codegraph.cache import default_cache_dir
 from ctxstream_dagster.planning.codegraph.picture import DEFAULT_MOST_FILES, graph_dot, graph_svg
 from ctxstream_dagster.planning.codegraph.scan import ScanOptions, scan_repo
 from ctxstream_dagster.planning.codegraph.summary import graph_json, graph_summary
-from ctxstream_dagster.storage import write_bytes
+from ctxstream_dagster.storage import cache_home, write_bytes
 
 _DEFAULTS = ScanOptions()
 
@@ -48,7 +47,7 @@ def graph_command(
             follow_symlinks=follow_symlinks,
             respect_gitignore=gitignore,
             workers=workers or os.cpu_count() or 1,
-            cache_dir=default_cache_dir() if cache else None,
+            cache_dir=cache_home() if cache else None,
         ),
     )
     if dot is not None:

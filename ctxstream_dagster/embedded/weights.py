@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from ctxstream_dagster.embedded.catalog import GEMMA3, Part, Weights
 from ctxstream_dagster.errors import PreflightError, StorageError
-from ctxstream_dagster.storage import fsync_directory
+from ctxstream_dagster.storage import cache_home, fsync_directory
 
 DEFAULT_MODEL = GEMMA3.name
 """What `ctxstream serve-model` serves when not told otherwise; why: docs/models.md."""
@@ -42,8 +42,7 @@ def models_directory() -> Path:
     for directory in (here, *here.parents):
         if (directory / "workspace.yaml").is_file() and (directory / "pyproject.toml").is_file():
             return directory / ".models"
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(cache) if cache else Path.home() / ".cache") / "ctxstream" / "models"
+    return cache_home() / "models"
 
 
 def obtain(
