@@ -12,7 +12,7 @@ from reference_tables import attributes, table
 from ctxstream_dagster.extraction import store
 from ctxstream_dagster.extraction.records import Record, SegmentResult
 from ctxstream_dagster.planning.manifest import CoverageProof, Segment
-from ctxstream_dagster.planning.plan_store import FILES_SCHEMA, SEGMENTS_SCHEMA, SKIPPED_SCHEMA
+from ctxstream_dagster.planning.plan_tables import FILES_SCHEMA, SEGMENTS_SCHEMA, SKIPPED_SCHEMA
 from ctxstream_dagster.planning.planned import PlannedSegment, SourceFile
 from ctxstream_dagster.planning.skipped import Skipped
 from ctxstream_dagster.planning.units import Span, Unit

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from ctxstream_dagster.planning.corpus import PackedCorpus
-from ctxstream_dagster.planning.plan_store import StoredSegment
+from ctxstream_dagster.planning.planned import StoredSegment
 from ctxstream_dagster.planning.tokens import estimate_upper
 from ctxstream_dagster.reduction.answer import Answer, Statement, number
 from ctxstream_dagster.reduction.coverage import Coverage
