@@ -15,6 +15,7 @@ from rich.table import Table
 
 from ctxstream_dagster.cli.progress import SweepProgress
 from ctxstream_dagster.errors import ConfigError
+from ctxstream_dagster.extraction.advice import server_advice
 from ctxstream_dagster.extraction.budget import within_context
 from ctxstream_dagster.extraction.ollama import OllamaBackend
 from ctxstream_dagster.extraction.options import OllamaOptions
@@ -95,14 +96,15 @@ def ask_command(
         unit=unit,
         record_delim=written_delimiter(record_delim),
     )
-    if question.advice():
-        Console(stderr=True, soft_wrap=True).print(f"Note: {question.advice()}", highlight=False)
+    _note(question.advice())
     with tempfile.TemporaryDirectory(prefix="ctxstream-") as directory:
         planning = within_context(planning, question=question, options=options)
         corpus = pack(paths, directory=Path(directory) / "plan", options=planning)
         pipeline = PipelineOptions(concurrency=concurrency, refresh=refresh)
         results = list(_read(corpus, question, options=options, pipeline=pipeline))
         reduction = reduce_sweep(corpus, results, how=answer, labels=question.labels, one_per_unit=mode == "labels")
+    for sentence in server_advice(results):
+        _note(sentence)
     withheld = reduction.coverage.share < min_coverage
     if as_json:
         typer.echo(json.dumps({**reduction_json(reduction), "withheld": withheld}, ensure_ascii=False, indent=2))
@@ -117,6 +119,11 @@ def _example(written: str) -> Example:
     if not arrow or not text.strip() or not reply.strip():
         raise ConfigError(f"An example is written 'TEXT => REPLY', not {written[:80]!r}.")
     return Example(text=text.strip(), reply=reply.strip())
+
+
+def _note(sentence: str) -> None:
+    if sentence:
+        Console(stderr=True, soft_wrap=True).print(f"Note: {sentence}", highlight=False, markup=False)
 
 
 def print_reduction(reduction: Reduction, *, withheld: bool) -> None:

@@ -40,6 +40,7 @@ class Ledger:
         self._attempts: Counter[str] = Counter()
         self._guards: set[str] = set()
         self._tokens = Counter[str]()
+        self._call_s = 0.0
         self._queue_wait_s = 0.0
         self._load_s = 0.0
         self._started = time.monotonic()
@@ -54,6 +55,7 @@ class Ledger:
         self._tokens["prompt"] += completion.prompt_tokens or 0
         self._tokens["cached"] += completion.cached_tokens or 0
         self._tokens["output"] += completion.output_tokens or 0
+        self._call_s += completion.seconds
         self._queue_wait_s += completion.queue_wait_s
         self._load_s += completion.load_s
 
@@ -96,6 +98,7 @@ class Ledger:
             attempts=dict(self._attempts),
             splits=self.splits,
             seconds=time.monotonic() - self._started,
+            call_s=self._call_s,
             queue_wait_s=self._queue_wait_s,
             load_s=self._load_s,
             model=identity.name,

@@ -97,6 +97,7 @@ class SegmentResult:
         attempts: failed attempts by kind.
         splits: how often a window was bisected.
         seconds: wall-clock time of the segment.
+        call_s: time its calls took, in seconds, summed over calls that ran side by side.
         queue_wait_s, load_s: time spent waiting and loading the model, in seconds, as the server reports it.
         model, model_digest, server_version: who answered.
     """
@@ -120,6 +121,7 @@ class SegmentResult:
     attempts: Mapping[str, int] = field(default_factory=dict[str, int])
     splits: int = 0
     seconds: float = 0.0
+    call_s: float = 0.0
     queue_wait_s: float = 0.0
     load_s: float = 0.0
     model: str = ""

@@ -10,6 +10,7 @@ from contextlib import closing
 
 import dagster as dg
 
+from ctxstream_dagster.extraction.advice import server_advice
 from ctxstream_dagster.extraction.ollama import OllamaBackend
 from ctxstream_dagster.extraction.records import SegmentResult
 from ctxstream_dagster.extraction.store import ReplyStore
@@ -100,13 +101,17 @@ def extract_batch(
     if unread:
         texts = (plan.read(key) for key in unread)
         with closing(_stream(texts, spec=spec, backend=backend, refresh=refresh)) as results:
+            done: list[SegmentResult] = []
             for result in results:
+                done.append(result)
                 write_table(spec.store().extraction(version, result.key), result_to_table(result))
                 if result.ok:
                     yield event(result, plan.read(result.key), reused=False)
                 else:
                     failed[result.key] = result.error
                     context.log.warning(f"{result.key}: {result.error}")
+            for sentence in server_advice(done):
+                context.log.warning(sentence)
     if failed:
         raise _failure(failed, of=len(context.partition_keys))
 
