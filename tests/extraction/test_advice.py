@@ -13,8 +13,8 @@ def segment(*, calls: int = 8, call_s: float = 8.0, queue_wait_s: float = 0.0, l
 
 
 def test_calls_that_mostly_wait_are_too_many_at_a_time() -> None:
-    (sentence,) = server_advice([segment(queue_wait_s=3), segment(queue_wait_s=7)])
-    assert "63% of their time waiting" in sentence
+    (sentence,) = server_advice([segment(queue_wait_s=4), segment(queue_wait_s=8)])
+    assert "75% of their time waiting" in sentence
     assert "OLLAMA_NUM_PARALLEL" in sentence
 
 
