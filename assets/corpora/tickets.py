@@ -55,7 +55,6 @@ NOTES = (
 SHAPE = "#{number} | {date} | {team} | Status: {status} | owner: {owner} | {subject} | {note}"
 
 
-
 def tickets(*, seed: int = SEED) -> list[str]:
     """Return the lines, without line ends; the same for the same seed."""
     draw = random.Random(seed)
