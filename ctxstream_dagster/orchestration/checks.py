@@ -122,5 +122,6 @@ def _differences(facts: dict[str, str], inputs: Inputs) -> list[str]:
     if not reasons and facts["inputs"] != inputs.fingerprint():
         reasons.append("Segments were extracted again since: materialize the tally.")
     if len(inputs.models()) > 1:
-        reasons.append(f"Different builds of the model answered: {', '.join(sorted(inputs.models()))}.")
+        builds = ", ".join(sorted(inputs.models()))
+        reasons.append(f"Different builds of the model answered: {builds}. Extract all segments again with `refresh`.")
     return reasons

@@ -212,9 +212,15 @@ def _kind(result: dg.ExecuteInProcessResult) -> str:
 
 
 def _reason(result: dg.ExecuteInProcessResult) -> str:
+    # Of a check that blocks, Dagster's own error gives the name only.
+    blocked = [
+        check.description or check.check_name
+        for check in result.get_asset_check_evaluations()
+        if not check.passed and check.severity is dg.AssetCheckSeverity.ERROR
+    ]
     for event in result.all_events:
         if event.is_step_failure:
             told = event.step_failure_data.user_failure_data
             error = event.step_failure_data.error
-            return (told and told.description) or (error.message if error else "") or "the run failed"
+            return (told and told.description) or " ".join(blocked) or (error.message if error else "the run failed")
     return "the run failed before its first step; `ctxstream dev` shows its log"

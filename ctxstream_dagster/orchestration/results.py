@@ -47,7 +47,7 @@ class Inputs:
 
     def models(self) -> set[str]:
         """Name every model build that answered."""
-        return {f"{item.model} {item.model_digest[:12]}" for item in self.results.values() if item.ok and item.calls}
+        return {f"{item.model} {item.model_digest[:12]}" for item in self.results.values() if item.ok and item.replies}
 
 
 def open_plan(spec: SweepSpec) -> PackedCorpus:

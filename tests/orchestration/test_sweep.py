@@ -218,3 +218,16 @@ def test_another_build_of_the_model_under_the_same_name_is_asked_again(
     server.reset()
     assert checkout.run(instance, "extraction", batch=keys).success
     assert table_to_result(read_table(stored)).model_digest == result.model_digest
+
+
+def test_mixed_builds_of_the_model_are_told_also_where_the_reply_store_answered(
+    checkout: Checkout, instance: dg.DagsterInstance
+) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    stored = checkout.store().extraction(checkout.version(), checkout.partitions(instance)[0])
+    result = table_to_result(read_table(stored))
+    write_table(stored, result_to_table(replace(result, model_digest="older", calls=0)))
+    outcome, _ = checkout.sweep(instance)
+    assert outcome.withheld.startswith("Different builds of the model answered: ")
