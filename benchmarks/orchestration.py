@@ -189,7 +189,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="*", default=[100, 1000])
     parser.add_argument("--batches", type=int, nargs="*", default=[10, 25, 50, 100])
-    parser.add_argument("--batch-size", type=int, default=25)
+    parser.add_argument("--batch-size", type=int, default=50)
     parser.add_argument("--busy", action="store_true")
     options = parser.parse_args()
     os.environ.pop("CTXSTREAM_HOME", None)

@@ -33,7 +33,7 @@ class SweepComponent(dg.Component, dg.Model, dg.Resolvable):
         {}, description="The client's settings, model and url too; fields of `OllamaOptions`."
     )
     in_flight: int = Field(4, description="Model calls that one run keeps in flight, 1 to 256.")
-    batch_size: int = Field(25, description="Segments in one run, 1 to 100.")
+    batch_size: int = Field(50, description="Segments in one run, 1 to 100.")
     min_coverage: float = Field(1.0, description="Share of segments that must be read, or the tally is withheld.")
     schedule: dict[str, Any] | None = Field(None, description="When it runs by itself; fields of `Schedule`.")
     owners: list[str] = Field([], description="E-mail addresses or team:name.")

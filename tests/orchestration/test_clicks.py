@@ -75,9 +75,12 @@ class Page:
         wait_until(choose, timeout_s=60, what=f"{words!r} in a menu")
 
     def shows(self, *words: str) -> None:
-        wait_until(
-            lambda: all(word in self.text() for word in words) or None, timeout_s=60, what=f"the page to show {words}"
-        )
+        try:
+            wait_until(
+                lambda: all(word in self.text() for word in words), timeout_s=60, what=f"the page to show {words}"
+            )
+        except TimeoutError as error:
+            raise AssertionError(f"{error}; it shows {self.text()[:3000]!r}") from None
 
     def text(self) -> str:
         with contextlib.suppress(NoSuchElementException, StaleElementReferenceException):
@@ -144,7 +147,9 @@ def test_lineage_of_one_segment(page: Page, stack: Stack) -> None:
     with dg.DagsterInstance.from_config(str(stack.checkout.project.dagster_home)) as instance:
         segment = stack.checkout.partitions(instance)[4]
     page.open(f"/assets/census/extraction?view=partitions&partition={segment}")
-    page.shows(segment, "source", "corpus.txt:5-5", "ticket 00004", "ollama.scripted_latest.calls", "manifest")
+    page.shows(segment, "source", "corpus.txt:5-5", "ticket 00004", "ollama.scripted_latest.calls")
+    page.open("/assets/census/extraction?view=lineage")
+    page.shows("manifest", "extraction", "tally")
 
 
 def test_automation_is_switched_on(page: Page, stack: Stack, chromium: WebDriver) -> None:  # noqa: F811
