@@ -14,7 +14,7 @@ from ctxstream_dagster.extraction.labels import decode_labels
 from ctxstream_dagster.extraction.question import Question
 from ctxstream_dagster.extraction.records import Record, RejectedLine, RejectReason
 from ctxstream_dagster.extraction.render import CANARY, NONE, instruction_lines
-from ctxstream_dagster.extraction.values import read_value
+from ctxstream_dagster.extraction.values import numbers_in, read_value
 from ctxstream_dagster.extraction.windows import Window
 from ctxstream_dagster.planning.units import Unit
 
@@ -192,6 +192,8 @@ def _unit_line(
     value: Decimal | RejectReason = Decimal(1)
     if len(fields) == 3:
         value = read_value(fields[2], count=False)
+        if question.grounding == "verbatim" and not isinstance(value, str) and value not in numbers_in(unit.text):
+            value = "not-in-unit"
     if isinstance(value, str):
         return _reject(line, value, unit=unit.number)
     return Record(key=key, value=value, unit=unit.number, offset=unit.offset, path=unit.path, line=unit.line)

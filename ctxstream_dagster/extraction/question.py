@@ -16,7 +16,7 @@ Grounding = Literal["none", "verbatim"]
 
 # Raise PROMPT_VERSION when a rendered prompt changes, DECODER_VERSION when a stored reply may decode differently.
 PROMPT_VERSION = 1
-DECODER_VERSION = 2
+DECODER_VERSION = 3
 
 # facts: one unit a call was the most accurate and the fastest way to label; listing stays exact up to about 24 units.
 _UNITS_PER_WINDOW: Mapping[str, int] = {"counts": 0, "records": 20, "labels": 1}
@@ -51,7 +51,8 @@ class Question:
             (labels 1, records 20, counts 0).
         values: in `records`, whether a line may carry a value; without it every record counts 1.
         max_records_per_unit: in `records`, how many records one unit may give; None for no limit.
-        grounding: ``verbatim`` rejects, in `records`, a key or value that does not stand in its unit.
+        grounding: ``verbatim`` rejects, in `records`, a key that does not stand in its unit, or is reported more often
+            than it stands there, and a value that is none of the unit's numbers.
         ignore_case: whether keys that differ only in case are the same key.
         nfc: whether keys that differ only in Unicode normalisation are the same key.
         max_rejected: share of reply lines (units, in `labels`) that may be no records before a segment fails.

@@ -1,10 +1,11 @@
-"""Reads one number of a reply: exact, bounded, or a typed reason why it is none."""
+"""Reads one number of a reply: exact, bounded, or a typed reason why it is none; and the numbers that a unit holds."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from decimal import Decimal
+from functools import lru_cache
 
 from ctxstream_dagster.extraction.records import RejectReason
 
@@ -12,6 +13,7 @@ MAX_INTEGER_DIGITS = 18
 MAX_DECIMALS = 9
 
 _NUMBER = re.compile(r"([+-]?)(\d+|\d{1,3}(?:,\d{3})+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?", re.ASCII)
+_WRITTEN = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?!\d))?", re.ASCII)
 _SIGNS = str.maketrans({"−": "-", "－": "-", "＋": "+", "，": ",", "．": ".", "٬": ",", "٫": ".", "｡": "."})
 # No reply's number is longer; longer text is prose, and is not scanned.
 _LONGEST = 64
@@ -51,6 +53,18 @@ def read_value(text: str, *, count: bool) -> Decimal | RejectReason:
     if count and (scale or (sign == "-" and number)):
         return "value-out-of-range"
     return Decimal(-number if sign == "-" else number).scaleb(-scale)
+
+
+@lru_cache(maxsize=64)
+def numbers_in(text: str) -> frozenset[Decimal]:
+    """Return every number that stands in `text` as `read_value` reads it, with and without the sign in front."""
+    found: set[Decimal] = set()
+    for written in _WRITTEN.findall(_ascii_digits(text).translate(_SIGNS)):
+        for form in {written, written.lstrip("+-"), *written.split(",")}:
+            value = read_value(form, count=False)
+            if not isinstance(value, str):
+                found.add(value)
+    return frozenset(found)
 
 
 def _ascii_digits(text: str) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ctxstream_dagster.errors import BackendError, BadReply, OutputLimit
 from ctxstream_dagster.extraction.decode import Decoded, decode, parse_records
 from ctxstream_dagster.extraction.question import Mode, Question
-from ctxstream_dagster.extraction.values import read_value
+from ctxstream_dagster.extraction.values import numbers_in, read_value
 from ctxstream_dagster.extraction.windows import Window
 from tests.fakes import segment_of
 
@@ -203,6 +203,24 @@ def test_a_unit_named_twice_is_two_records_unless_the_question_allows_one() -> N
 def test_grounding_counts_how_often_a_key_stands_in_its_unit() -> None:
     decoded = read("1\tbeta\n2\tbeta\n2\tbeta\n2\tbeta\n3\tGAMMA", "records", grounding="verbatim")
     assert (pairs(decoded), reasons(decoded)) == ([("beta", 1), ("beta", 1)], ["not-in-unit"] * 3)
+
+
+def test_a_grounded_value_is_a_number_of_its_unit_and_nothing_the_model_worked_out() -> None:
+    segment = segment_of("alpha 1,234.50 and -7, 3-5\nbeta ٣ 10,20\n")
+    window = Window(segment=segment, units=segment.units)
+    stand = "1\talpha\t1234.5\n1\tand\t-7\n2\tbeta\t3"
+    decoded = read(stand, "records", window=window, grounding="verbatim")
+    assert [str(record.value) for record in decoded.records] == ["1234.5", "-7", "3"]
+    worked_out = "1\talpha\t1227.5\n2\tbeta\t30\n2\tbeta\t-3"
+    assert reasons(read(worked_out, "records", window=window, grounding="verbatim")) == ["not-in-unit"] * 3
+    assert reasons(read(worked_out, "records", window=window)) == []
+
+
+@given(
+    st.decimals(min_value=-(10**9), max_value=10**9, places=3, allow_nan=False), st.text(alphabet="ab .,-", max_size=9)
+)
+def test_a_number_written_in_a_text_stands_in_it(value: Decimal, around: str) -> None:
+    assert value in numbers_in(f"{around} {value:f} {around}")
 
 
 def test_case_and_unicode_forms_are_one_key_only_when_the_question_says_so() -> None:
