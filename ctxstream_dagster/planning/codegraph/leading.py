@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _SLASHES = (b"//", b"/*")
 _HASH = (b"#",)
+_LONGEST_COMMENT_BYTES = 1 << 14
 _PREFIXES: dict[str, tuple[bytes, ...]] = {
     "bash": _HASH,
     "c": _SLASHES,
@@ -40,7 +41,7 @@ def leading_start(source: bytes, start: int, *, language: str) -> int:
         above = source.rfind(b"\n", 0, first - 1) + 1
         line = source[above : first - 1].strip()
         if line.endswith(b"*/") and prefixes[0] == b"//":
-            opening = source.rfind(b"/*", 0, first - 1)
+            opening = source.rfind(b"/*", max(0, first - _LONGEST_COMMENT_BYTES), first - 1)
             above = source.rfind(b"\n", 0, opening) + 1 if opening >= 0 else above
             line = source[above : first - 1].strip()
         if not line.startswith(prefixes) or (above == 0 and line.startswith(b"#!") and not line.startswith(b"#![")):

@@ -30,6 +30,7 @@ from ctxstream_dagster.planning.codegraph.values import SymbolRow
 
 _LEAVES = frozenset({"comment", "identifier", "line_comment", "block_comment", "number_literal", "string_literal"})
 _ERROR_KIND = 0xFFFF
+_DEEPEST = 64  # people nest a few; a hostile file nests a hundred thousand, and qualified names would fill the memory
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 
@@ -130,8 +131,10 @@ def _define(
     found: list[_Found],
     enclosing: list[int],
 ) -> None:
+    while enclosing and found[enclosing[-1]].end <= node.start_byte:
+        enclosing.pop()
     name = name_of(node, source, language=language)
-    if not name:
+    if not name or len(enclosing) >= _DEEPEST:
         return
     outer = node
     for ancestor in reversed(ancestors):
@@ -144,8 +147,6 @@ def _define(
         _close_file_scope(found, enclosing, at=len(source[: outer.start_byte].rstrip()))
     while end > node.start_byte and source[end - 1 : end] in (b"\n", b"\r"):
         end -= 1  # C's macro definitions own their line's end
-    while enclosing and found[enclosing[-1]].end <= node.start_byte:
-        enclosing.pop()
     parent = enclosing[-1] if enclosing else -1
     start = leading_start(source, outer.start_byte, language=language)
     if parent >= 0:

@@ -226,7 +226,8 @@ def _literals(text: str) -> tuple[bytes, ...]:
 
 
 def _patterns(text: str) -> tuple[re.Pattern[bytes], ...]:
-    # Each starts with a literal, which is found many times faster than an alternative of several.
+    # Each starts with a literal, which is found many times faster than an alternative of several, and looks a bounded
+    # way ahead, for a hostile file repeats the start without the end.
     return tuple(re.compile(word.encode()) for word in text.split())
 
 
@@ -236,11 +237,16 @@ HINTS: dict[str, tuple[Hint, ...]] = {
     "bash": (*_literals("source function"), *_patterns(r"\.\s \(\s*\)")),
     "c": (
         *_literals("typedef"),
-        *_patterns(r"struct[^;(){}=,]*\{ union[^;(){}=,]*\{ enum[^;(){}=,]*\{ #\s*include #\s*define"),
+        *_patterns(
+            r"struct[^;(){}=,]{0,500}\{ union[^;(){}=,]{0,500}\{ enum[^;(){}=,]{0,500}\{ #\s*include #\s*define"
+        ),
     ),
     "cpp": (
         *_literals("typedef using"),
-        *_patterns(r"struct[^;(){}=]*\{ union[^;(){}=]*\{ enum[^;(){}=]*\{ class[^;(){}=]*\{ #\s*include #\s*define"),
+        *_patterns(
+            r"struct[^;(){}=]{0,500}\{ union[^;(){}=]{0,500}\{ enum[^;(){}=]{0,500}\{ class[^;(){}=]{0,500}\{"
+            r" #\s*include #\s*define"
+        ),
     ),
     "csharp": _literals("{"),
     "go": _literals("type func import"),
@@ -250,7 +256,7 @@ HINTS: dict[str, tuple[Hint, ...]] = {
     "lua": _literals("function require dofile loadfile"),
     "php": (
         *_literals("class interface trait enum namespace require include"),
-        *_patterns(r"function\s+&?\s*\w use\s"),
+        *_patterns(r"function\s{1,50}&?\s{0,50}\w use\s"),
     ),
     "python": _literals("def class import"),
     "ruby": (*_literals("def class module require autoload"), *_patterns(r"load\b")),
@@ -273,5 +279,5 @@ WRAPPERS = _words(
 )
 """A definition's span grows to the wrapper whose last child it is."""
 
-TABLES_VERSION = "3"
+TABLES_VERSION = "4"
 """Part of every cache key: raise it when a change here or in symbols, names or imports changes what is found."""

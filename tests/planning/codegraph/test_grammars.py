@@ -1,4 +1,4 @@
-"""The seam between grammars and their providers: the first that has a language gives it, and a fetcher is no provider."""
+"""The seam between grammars and their providers: the first that has a language gives it; a fetcher is none."""
 
 from __future__ import annotations
 

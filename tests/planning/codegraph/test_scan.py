@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ctxstream_dagster.errors import ConfigError
+from ctxstream_dagster.planning.codebase import plan_codebase
 from ctxstream_dagster.planning.codegraph import analysis, grammars, worker
 from ctxstream_dagster.planning.codegraph.cache import Cache
 from ctxstream_dagster.planning.codegraph.languages import LANGUAGES
@@ -120,6 +121,34 @@ def test_a_hostile_megabyte_stays_within_its_budget(language: str, pattern: str)
     # parser without the budget takes 9 seconds and more.
     assert found.reason in ("", "parse-timeout")
     assert spent < 6
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.js", "function a(){\n" * 60_000),
+        ("a.py", "".join(f"{' ' * depth}def f():\n" for depth in range(1_200))),
+        ("a.c", "struct " * 140_000),
+        ("a.cpp", "class A " * 120_000),
+        ("a.py", "from " + " " * 1_000_000 + "x import y\n"),
+        ("a.py", "from a import (" + "b, " * 300_000 + ")\n"),
+        ("a.php", "<?php function" + " " * 1_000_000),
+        ("a.php", "<?php use " + "A, " * 300_000 + "B;"),
+        ("a.java", "import " + "a. " * 300_000 + "b;"),
+        ("a.go", "// x */\nfunc f() {}\n" * 40_000),
+        ("a.sh", "source " + "$(" * 400_000),
+        ("tsconfig.json", "/*" * 500_000),
+        ("tsconfig.json", '{"a' * 300_000),
+        ("a.ipynb", '{"cells": ' * 90_000),
+    ],
+)
+def test_no_expression_or_recursion_of_ours_can_be_driven_mad(tmp_path: Path, name: str, content: str) -> None:
+    before = time.process_time()
+    graph = scanned(tmp_path, {name: content, "b.ts": "import './c'\n"})
+    assert len(graph.files) + len(graph.skipped) == 2
+    plan_codebase(graph)
+    # Linear work on a megabyte takes a second or two; each of these took minutes by a careless expression.
+    assert time.process_time() - before < 25
 
 
 def test_row_40_a_parser_out_of_budget_leaves_text_and_a_reason(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, cast
 
-_JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.S)
+# What is never closed ends with the text, or each opening would be tried against all of the rest.
+_JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*(?:"|\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)', re.S)
 
 
 class Resolver(Protocol):
