@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 import pyarrow as pa
-from reference_tables import attributes, table
+from reference_tables import table
 
 from ctxstream_dagster.extraction import store
 from ctxstream_dagster.extraction.records import Record, SegmentResult
+from ctxstream_dagster.orchestration.declaration import attributes
 from ctxstream_dagster.planning.manifest import CoverageProof, Segment
 from ctxstream_dagster.planning.plan_tables import FILES_SCHEMA, SEGMENTS_SCHEMA, SKIPPED_SCHEMA
 from ctxstream_dagster.planning.planned import PlannedSegment, SourceFile

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import re
 import types
 from collections.abc import Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-_ENTRY = re.compile(r"([a-z_][a-z0-9_]*(?:, [a-z_][a-z0-9_]*)*): (.*)", re.DOTALL)
+from ctxstream_dagster.orchestration.declaration import attributes
+
 _WORDS: dict[object, str] = {
     int: "whole number",
     float: "number",
@@ -41,19 +40,6 @@ def rows_of(value: type) -> list[tuple[str, str, str, str]]:
             raise LookupError(f"The docstring of {value.__name__} does not explain {field.name!r}.")
         rows.append((f"`{field.name}`", kind_of(hints[field.name]), default, meanings[field.name]))
     return rows
-
-
-def attributes(value: type) -> dict[str, str]:
-    """Return the entries of a docstring's ``Attributes`` section, each as one line."""
-    lines = inspect.cleandoc(value.__doc__ or "").partition("Attributes:\n")[2].splitlines()
-    block = "\n".join(takewhile(lambda line: not line or line.startswith("    "), lines))
-    found: dict[str, str] = {}
-    for entry in re.split(r"\n {4}(?! )", f"\n{block}"):
-        match = _ENTRY.match(" ".join(entry.split()))
-        for name in match[1].split(", ") if match else ():
-            meaning = match[2].replace("``", "`") if match else ""
-            found[name] = meaning[:1].upper() + meaning[1:]
-    return found
 
 
 def first_line(value: object) -> str:
@@ -100,4 +86,5 @@ def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     cells = [[" ".join(str(cell).split()).replace("|", "\\|") for cell in row] for row in lines]
     text = "".join(f"| {' | '.join(row)} |\n" for row in cells)
     # Four columns are too many for a narrow screen; docs/stylesheets/tables.css folds those inside the div.
-    return text if len(header) < 4 else f'<div class="options" markdown>\n\n{text}\n</div>\n'
+    kind = "options" if "default" in header else "options names"
+    return text if len(header) < 4 else f'<div class="{kind}" markdown>\n\n{text}\n</div>\n'

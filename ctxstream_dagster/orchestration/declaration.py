@@ -102,17 +102,21 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def meanings(value: type[Any]) -> dict[str, str]:
+def attributes(value: type[Any]) -> dict[str, str]:
     """Return what a class's docstring says of each entry under ``Attributes``, each as one line."""
     lines = inspect.cleandoc(value.__doc__ or "").partition("Attributes:\n")[2].splitlines()
     block = "\n".join(takewhile(lambda line: not line or line.startswith("    "), lines))
     found: dict[str, str] = {}
     for entry in re.split(r"\n {4}(?! )", f"\n{block}"):
-        match = _ENTRY.match(" ".join(entry.split()))
-        for name in match[1].split(", ") if match else ():
-            meaning = match[2].replace("``", "`") if match else ""
-            found[name] = re.sub(r"\bNone\b", "`null`", meaning[:1].upper() + meaning[1:])
+        if match := _ENTRY.match(" ".join(entry.split())):
+            meaning = match[2].replace("``", "`")
+            found |= dict.fromkeys(match[1].split(", "), meaning[:1].upper() + meaning[1:])
     return found
+
+
+def meanings(value: type[Any]) -> dict[str, str]:
+    """Return `attributes` in the words of a YAML file, which knows no ``None``."""
+    return {name: re.sub(r"\bNone\b", "`null`", said) for name, said in attributes(value).items()}
 
 
 def _section(name: str, section: type[Any], *, given: Mapping[str, Any], used: bool) -> Iterator[str]:
