@@ -123,6 +123,7 @@ class CodebasePlan:
         ]
         self.chars = 0
         self.cut_records = 0
+        self._line: tuple[FileText | None, int, int] = (None, 0, 1)
 
     def __iter__(self) -> Iterator[PlannedSegment]:
         window = _Window(self._options)
@@ -148,7 +149,7 @@ class CodebasePlan:
             at = length + len(header)
             if start == 0:
                 self._note(file, at=self.chars + at)
-            spans.append(Span(path=file.path, start=at, length=end - start, line=file.line_at(start)))
+            spans.append(Span(path=file.path, start=at, length=end - start, line=self._line_at(file, start)))
             if self._units is not None:
                 units += self._units.of_stretch(
                     file, start, end, at=at, segment_offset=self.chars, number=len(units) + 1
@@ -170,6 +171,15 @@ class CodebasePlan:
         )
         self.chars += length
         return planned
+
+    def _line_at(self, file: FileText, offset: int) -> int:
+        """Return the line of a character of a file, counting on from the last one asked for."""
+        known, before, line = self._line
+        if known is not file or offset < before:
+            before, line = 0, 1
+        line += file.text.count("\n", before, offset)
+        self._line = (file, offset, line)
+        return line
 
     def _note(self, file: FileText, *, at: int) -> None:
         node = file.node

@@ -44,10 +44,6 @@ class FileText:
         """The line end that is added where the file has none."""
         return "" if self.text.endswith("\n") else "\n"
 
-    def line_at(self, offset: int) -> int:
-        """Return the line of the character at `offset`, from 1."""
-        return self.text.count("\n", 0, offset) + 1
-
 
 class CodebaseReader:
     """Reads a graph's files again, and refuses one that changed since it was scanned."""

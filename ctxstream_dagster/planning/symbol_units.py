@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from ctxstream_dagster.planning.codebase_text import FileText
@@ -47,9 +48,13 @@ class SymbolUnits:
         """
         if file is not self._file:
             self._file, self._symbols, self._began = file, unit_symbols(file.symbols), {}
-        for symbol in self._symbols:
+        # Units do not overlap, so of those that begin before the stretch only the last can reach into it.
+        first = max(bisect_left(self._symbols, start, key=lambda symbol: symbol.offset) - 1, 0)
+        for symbol in self._symbols[first:]:
             begins, ends = symbol.offset, symbol.offset + symbol.length
-            if ends <= start or begins >= end:
+            if begins >= end:
+                return
+            if ends <= start:
                 continue
             head = begins >= start
             place = at + begins - start
