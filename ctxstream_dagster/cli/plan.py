@@ -13,6 +13,7 @@ from rich.table import Table
 
 from ctxstream_dagster.planning.corpus import PackedCorpus, pack
 from ctxstream_dagster.planning.options import Boundary, ManifestOptions, written_delimiter
+from ctxstream_dagster.reduction.coverage import counted
 
 _DEFAULTS = ManifestOptions()
 _SHOWN_SEGMENTS = 20
@@ -114,16 +115,12 @@ def _print(corpus: PackedCorpus) -> None:
 def _summary(corpus: PackedCorpus) -> str:
     proof = corpus.manifest.proof
     parts = [
-        _count(len(corpus.files), "file"),
-        _count(proof.chars, "character"),
-        f"{_count(len(corpus.manifest), 'segment')} that tile them exactly",
+        counted(len(corpus.files), "file"),
+        counted(proof.chars, "character"),
+        f"{counted(len(corpus.manifest), 'segment')} that tile them exactly",
     ]
     if proof.cut_records:
-        parts.append(f"{_count(proof.cut_records, 'record')} longer than a segment and cut")
+        parts.append(f"{counted(proof.cut_records, 'record')} longer than a segment and cut")
     if corpus.skipped:
         parts.append(f"{len(corpus.skipped):,} skipped")
     return ", ".join(parts) + "."
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -51,18 +51,18 @@ class Coverage:
 
     def sentence(self) -> str:
         """State the coverage for a person."""
-        parts = [f"{self.segments_ok} of {_many(self.segments, 'segment')} read, {_many(self.units_seen, 'unit')}"]
+        parts = [f"{self.segments_ok} of {counted(self.segments, 'segment')} read, {counted(self.units_seen, 'unit')}"]
         if self.failed:
             named = ", ".join(item.key for item in self.failed[:5])
             parts.append(f"{len(self.failed)} failed: {named}{', …' if len(self.failed) > 5 else ''}")
         if self.rejected:
-            parts.append(f"{_many(self.rejected, 'reply line')} rejected")
+            parts.append(f"{counted(self.rejected, 'reply line')} rejected")
         if self.truncated:
-            parts.append(f"{_many(self.truncated, 'segment')} perhaps clipped")
+            parts.append(f"{counted(self.truncated, 'segment')} perhaps clipped")
         if self.files_skipped:
-            parts.append(f"{_many(self.files_skipped, 'path')} skipped")
+            parts.append(f"{counted(self.files_skipped, 'path')} skipped")
         if self.cut_records:
-            parts.append(f"{_many(self.cut_records, 'record')} longer than a segment, cut")
+            parts.append(f"{counted(self.cut_records, 'record')} longer than a segment, cut")
         return "; ".join(parts) + "."
 
 
@@ -95,5 +95,6 @@ def coverage(
     )
 
 
-def _many(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """Return the number with its noun, in the singular for one."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

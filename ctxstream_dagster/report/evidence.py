@@ -17,12 +17,13 @@ from typing import Any
 from ctxstream_dagster.extraction.records import SegmentResult
 from ctxstream_dagster.planning.corpus import PackedCorpus
 from ctxstream_dagster.reduction.answer import number
+from ctxstream_dagster.reduction.coverage import counted
 from ctxstream_dagster.reduction.sweep import Reduction
 from ctxstream_dagster.report.charts import bar_chart, share
 from ctxstream_dagster.report.entries import Entry, Listing, Status, list_entries
 from ctxstream_dagster.report.escaping import html_text, relative_path, script_json, visible
 from ctxstream_dagster.report.source import Source, source_text
-from ctxstream_dagster.report.summary import certainty_sentence, counted, short_answer
+from ctxstream_dagster.report.summary import certainty_sentence, short_answer
 
 LARGEST_PAGE_BYTES = 14_000_000
 _BUDGETS_CHARS = (5_000_000, 2_500_000, 1_000_000, 250_000)

@@ -11,7 +11,7 @@ from ctxstream_dagster.planning.corpus import PackedCorpus
 from ctxstream_dagster.planning.planned import StoredSegment
 from ctxstream_dagster.planning.tokens import estimate_upper
 from ctxstream_dagster.reduction.answer import Answer, Statement, number
-from ctxstream_dagster.reduction.coverage import Coverage
+from ctxstream_dagster.reduction.coverage import Coverage, counted
 from ctxstream_dagster.reduction.sweep import Reduction
 from ctxstream_dagster.reduction.tally import Tally
 from ctxstream_dagster.report.charts import bar_chart, bars, chart_data_url, share
@@ -168,11 +168,6 @@ def _headline(reduction: Reduction, *, withheld: str) -> str:
     if withheld:
         return f"### No answer: {markdown_text(withheld, limit=600)}"
     return f"### {markdown_text(short_answer(reduction.statement, reduction.tally), limit=600)}"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return the number with its noun, in the singular for one."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _of_total(value: Decimal, tally: Tally) -> str:
