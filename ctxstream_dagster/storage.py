@@ -7,6 +7,7 @@ target, is flushed to the disk and renamed; object stores publish an object only
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import secrets
@@ -165,5 +166,5 @@ def _replace(path: Path, data: bytes) -> None:
 
 def _storage_error(verb: str, path: Path | UPath, error: OSError) -> StorageError:
     reason = error.strerror or str(error)
-    advice = "Free some space" if error.errno == 28 else "Check that the path exists and may be used"
+    advice = "Free some space" if error.errno == errno.ENOSPC else "Check that the path exists and may be used"
     return StorageError(f"Could not {verb} {path}: {reason}. {advice}, then run again; nothing partial was kept.")

@@ -17,6 +17,7 @@ from ctxstream_dagster.extraction.render import prompt_overhead_tokens, render
 from ctxstream_dagster.extraction.retry import Patience
 from ctxstream_dagster.extraction.store import ReplyStore, request_sha256
 from ctxstream_dagster.extraction.windows import Window, split, windows
+from ctxstream_dagster.planning.tokens import budget_tokens
 from ctxstream_dagster.planning.units import SegmentText
 
 # The configured seed, then the one that a bad reply is tried again with.
@@ -66,7 +67,8 @@ class Asker:
         num_ctx, num_predict = self.settings.get("num_ctx"), self.settings.get("num_predict")
         if not isinstance(num_ctx, int) or not isinstance(num_predict, int):
             return list(windows(segment, self.question))
-        budget = num_ctx - num_predict - prompt_overhead_tokens(self.question)
+        overhead = prompt_overhead_tokens(self.question)
+        budget = budget_tokens(num_ctx, num_predict=num_predict, overhead_tokens=overhead)
         return list(windows(segment, self.question, budget_tokens=budget))
 
     async def ask(self, window: Window, ledger: Ledger) -> list[Answered]:

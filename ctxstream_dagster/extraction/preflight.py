@@ -132,10 +132,8 @@ def _shown(
 ) -> tuple[int | None, tuple[str, ...]]:
     response = _send(client, "POST", "/api/show", options, body={"model": options.model})
     if response.status_code == 404:
-        if listed:
-            near = nearest_name(full_name(options.model), listed)
-            raise PreflightError(f"The server does not have {options.model}{near}. Run `ollama pull {options.model}`.")
-        raise PreflightError(f"The server does not have {options.model}. Run `ollama pull {options.model}`.")
+        near = nearest_name(full_name(options.model), listed)
+        raise PreflightError(f"The server does not have {options.model}{near}. Run `ollama pull {options.model}`.")
     shown = _object(response, options)
     info = cast("dict[str, Any]", shown.get("model_info") or {})
     trained = info.get(f"{info.get('general.architecture')}.context_length")
