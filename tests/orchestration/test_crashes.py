@@ -42,8 +42,8 @@ def test_a_process_is_gone_when_it_ended_was_reaped_or_its_number_is_another_s()
     worker = worker_id(process.pid)
     assert not is_gone(worker)
     process.kill()
-    # Not yet reaped by us: a zombie works on nothing.
-    time.sleep(0.2)
+    # Ended, but not yet reaped by us: a zombie works on nothing.
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert is_gone(worker)
     process.wait()
     assert is_gone(worker)
