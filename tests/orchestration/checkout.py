@@ -2,7 +2,7 @@
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -105,6 +105,7 @@ class Checkout:
         name: str = "census",
         batch: Sequence[str] = (),
         loaded: dg.Definitions | None = None,
+        resources: Mapping[str, Any] | None = None,
     ) -> dg.ExecuteInProcessResult:
         """Run assets of a sweep in this process, the extraction for one range of partitions."""
         job = (loaded or self.definitions()).resolve_implicit_global_asset_job_def()
@@ -115,7 +116,10 @@ class Checkout:
         )
         return part.execute_in_process(
             instance=instance,
-            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            run_config={
+                "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+                "resources": dict(resources or {}),
+            },
             tags={RANGE_START: batch[0], RANGE_END: batch[-1]} if batch else {},
             raise_on_error=False,
         )

@@ -231,3 +231,21 @@ def test_mixed_builds_of_the_model_are_told_also_where_the_reply_store_answered(
     write_table(stored, result_to_table(replace(result, model_digest="older", calls=0)))
     outcome, _ = checkout.sweep(instance)
     assert outcome.withheld.startswith("Different builds of the model answered: ")
+
+
+def test_a_run_with_another_model_than_the_loaded_one_is_refused(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
+) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    assert checkout.run(instance, "corpus").success
+    result = checkout.run(
+        instance,
+        "extraction",
+        batch=checkout.partitions(instance),
+        resources={"ollama": {"config": {"model": "another"}}},
+    )
+    [failure] = [event.step_failure_data.user_failure_data for event in result.all_events if event.is_step_failure]
+    assert failure is not None
+    assert failure.description.startswith("The resource 'ollama' of this run names another, and census")
+    assert server.stats.calls == 0

@@ -10,6 +10,7 @@ from contextlib import closing
 
 import dagster as dg
 
+from ctxstream_dagster.errors import ConfigError
 from ctxstream_dagster.extraction.advice import server_advice
 from ctxstream_dagster.extraction.ollama import OllamaBackend
 from ctxstream_dagster.extraction.records import SegmentResult
@@ -69,6 +70,7 @@ def build_extraction(spec: SweepSpec, *, version: str) -> dg.AssetsDefinition:
     ) -> Iterator[dg.AssetMaterialization]:
         with failures():
             claim_run(context, {**spec.run_tags(), "ctxstream/model": ollama.options(spec).model})
+            _refuse_another_model(spec, ollama=ollama, version=version)
             yield from extract_batch(context, spec=spec, ollama=ollama, refresh=config.refresh)
 
     return extraction
@@ -114,6 +116,15 @@ def extract_batch(
                 context.log.warning(sentence)
     if failed:
         raise _failure(failed, of=len(context.partition_keys))
+
+
+def _refuse_another_model(spec: SweepSpec, *, ollama: OllamaResource, version: str) -> None:
+    # Results of a model that the loaded definitions do not know would be stale at once, and garbage to `ctxstream gc`.
+    if ollama.version(spec) != version:
+        raise ConfigError(
+            f"The resource 'ollama' of this run names {ollama.options(spec).model}, and {spec.name} was loaded for "
+            "another model. Name it in the sweep (ollama.model) or by CTXSTREAM_MODEL, then reload the code location."
+        )
 
 
 def _stored(spec: SweepSpec, keys: list[str], *, version: str) -> dict[str, SegmentResult]:
