@@ -155,9 +155,12 @@ def test_lineage_of_one_segment(page: Page, stack: Stack) -> None:
 def test_automation_is_switched_on(page: Page, stack: Stack, chromium: WebDriver) -> None:  # noqa: F811
     page.open("/automation")
     page.shows("census_automation", "census_plan_schedule")
-    row = "//*[contains(., 'census_automation')]/following::input[@type='checkbox'][1]"
-    switch = chromium.find_element(By.XPATH, row)
-    chromium.execute_script("arguments[0].click()", switch)
+    # A row has two boxes: one selects it, the last is the switch.
+    row = "//*[count(.//input[@type='checkbox'])=2 and contains(., 'census_automation')]"
+    boxes = wait_until(
+        lambda: chromium.find_elements(By.XPATH, f"{row}//input[@type='checkbox']"), timeout_s=30, what="the switch"
+    )
+    chromium.execute_script("arguments[0].click()", boxes[-1])
 
     def running() -> bool | None:
         found = stack.query(
