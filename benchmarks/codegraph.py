@@ -27,40 +27,59 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.trees import HOME, tree  # noqa: E402
 
-TREES = ("networkx", "uvloop", "rxjs")
+TREES = ("networkx", "uvloop", "three")
 NPM = HOME / "npm"
 AIDER = HOME / "aider"
 
-OURS = """
-import sys
+CLOCK = """
+import resource, sys, time
+def spent():
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+"""
+OURS = (
+    CLOCK
+    + """
 from pathlib import Path
 from ctxstream_dagster.planning.codegraph.scan import ScanOptions, scan_repo
+from ctxstream_dagster.planning.codegraph.grammars import load_grammar
+from ctxstream_dagster.planning.codegraph.languages import LANGUAGES
+if sys.argv[2] == "0": [load_grammar(language) for language in LANGUAGES]
+started = spent()
 cache = Path(sys.argv[3]) if len(sys.argv) > 3 else None
 graph = scan_repo(sys.argv[1], ScanOptions(workers=int(sys.argv[2]), cache_dir=cache))
+print(spent() - started)
 print(len(graph.files), len(graph.symbols), sum(f.bytes for f in graph.files if f.language != "text"))
 """
-NOTHING = "import ctxstream_dagster.planning.codegraph.scan, ctxstream_dagster.planning.codegraph.grammars as g\n" + (
-    "from ctxstream_dagster.planning.codegraph.languages import LANGUAGES\n"
 )
-BARE = """
-import sys
+BARE = (
+    CLOCK
+    + """
 from pathlib import Path
 import tree_sitter
 from ctxstream_dagster.planning.codegraph.grammars import load_grammar
-from ctxstream_dagster.planning.codegraph.languages import language_of
+from ctxstream_dagster.planning.codegraph.languages import is_minified, language_of
 from ctxstream_dagster.planning.codegraph.walk import WalkOptions, walk_directory
+from ctxstream_dagster.planning.codegraph.languages import LANGUAGES
+parsers = {language: tree_sitter.Parser(load_grammar(language).tables) for language in LANGUAGES}
 root = Path(sys.argv[1])
-parsers = {}
+code = []
 for file in walk_directory(root, WalkOptions())[0]:
-    source = (root / file.location).read_bytes()
+    path = root / file.location
+    source = path.read_bytes()
     language = language_of(file.path, source)
-    if language != "text" and b"\\0" not in source:
-        if language not in parsers:
-            parsers[language] = tree_sitter.Parser(load_grammar(language).tables)
-        parsers[language].parse(source)
+    if language != "text" and b"\\0" not in source and not is_minified(file.path, source):
+        code.append((path, language))
+started = spent()
+for path, language in code:
+    parsers[language].parse(path.read_bytes())
+print(spent() - started)
 """
-AIDER_TAGS = """
-import sys, os
+)
+AIDER_TAGS = (
+    CLOCK
+    + """
+import os
 from aider.io import InputOutput
 from aider.repomap import RepoMap
 class Model:
@@ -68,23 +87,32 @@ class Model:
 root = sys.argv[1]
 repomap = RepoMap(root=root, main_model=Model(), io=InputOutput(yes=True))
 count = 0
+started = spent()
 for folder, _, names in os.walk(root):
     for name in names:
         path = os.path.join(folder, name)
         try:
             count += len(list(repomap.get_tags_raw(path, os.path.relpath(path, root))))
         except Exception: pass
-print(count)
+print(spent() - started)
 """
+)
 
 
 def cpu_seconds(command: list[str], *, cwd: Path | None = None) -> tuple[float, str]:
-    """Run a command on one core; return the processor seconds of it and its children, and what it printed."""
+    """Run a command on one core; return its and its children's processor seconds, and what it printed.
+
+    A Python side says itself how many seconds its work took after the imports; a program's include its start.
+    """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     pinned = ["taskset", "-c", "0", *command] if shutil.which("taskset") else command
     done = subprocess.run(pinned, cwd=cwd or ROOT, capture_output=True, text=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, done.stdout
+    spent = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    said = done.stdout.split("\n", 1)
+    if any(part.startswith(CLOCK) for part in command):
+        return float(said[0]), said[1]
+    return spent, done.stdout
 
 
 def sides(root: Path, scratch: Path) -> dict[str, list[str]]:
@@ -93,14 +121,12 @@ def sides(root: Path, scratch: Path) -> dict[str, list[str]]:
     found = {
         "ours, one worker": [python, "-c", OURS, str(root), "1"],
         "ours, in process": [python, "-c", OURS, str(root), "0"],
-        "start-up of ours": [python, "-c", NOTHING],
         "bare parse": [python, "-c", BARE, str(root)],
     }
     if shutil.which("ctags"):
         found["universal-ctags"] = ["ctags", "-R", "-o", str(scratch / "tags"), str(root)]
     if (AIDER / "bin" / "python").exists():
         found["aider's tags"] = [str(AIDER / "bin" / "python"), "-c", AIDER_TAGS, str(root)]
-        found["start-up of aider"] = [str(AIDER / "bin" / "python"), "-c", "import aider.repomap, aider.io"]
     repomix = NPM / "node_modules" / ".bin" / "repomix"
     if repomix.exists():
         output = str(scratch / "repomix.xml")
@@ -110,7 +136,7 @@ def sides(root: Path, scratch: Path) -> dict[str, list[str]]:
 
 
 def speed(root: Path, rounds: int, scratch: Path) -> dict[str, float]:
-    """Return the median processor seconds of every side, start-up taken off ours, the bare parse and aider."""
+    """Return the median processor seconds of every side."""
     times: dict[str, list[float]] = {}
     for _ in range(rounds):
         for name, command in sides(root, scratch).items():
@@ -120,13 +146,7 @@ def speed(root: Path, rounds: int, scratch: Path) -> dict[str, float]:
                 print(f"  {name} failed: {error.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
                 continue
             times.setdefault(name, []).append(seconds)
-    medians = {name: statistics.median(values) for name, values in times.items()}
-    start, aider_start = medians.pop("start-up of ours"), medians.pop("start-up of aider", 0.0)
-    for name in ("ours, one worker", "ours, in process", "bare parse"):
-        medians[name] -= start * (2 if "worker" in name else 1)
-    if "aider's tags" in medians:
-        medians["aider's tags"] -= aider_start
-    return medians
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def again(root: Path, rounds: int, scratch: Path) -> dict[str, float]:
