@@ -18,6 +18,8 @@ from ctxstream_dagster.orchestration.yaml_errors import located
 from ctxstream_dagster.planning.options import ManifestOptions
 from ctxstream_dagster.reduction.answer import Answer
 
+_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(SweepSpec)}
+
 
 @dg.scaffold_with(SweepScaffolder)
 class SweepComponent(dg.Component, dg.Model, dg.Resolvable):
@@ -32,9 +34,11 @@ class SweepComponent(dg.Component, dg.Model, dg.Resolvable):
     ollama: dict[str, Any] = Field(
         {}, description="The client's settings, model and url too; fields of `OllamaOptions`."
     )
-    in_flight: int = Field(4, description="Model calls that one run keeps in flight, 1 to 256.")
-    batch_size: int = Field(50, description="Segments in one run, 1 to 100.")
-    min_coverage: float = Field(1.0, description="Share of segments that must be read, or the tally is withheld.")
+    in_flight: int = Field(_DEFAULTS["in_flight"], description="Model calls that one run keeps in flight, 1 to 256.")
+    batch_size: int = Field(_DEFAULTS["batch_size"], description="Segments in one run, 1 to 100.")
+    min_coverage: float = Field(
+        _DEFAULTS["min_coverage"], description="Share of segments that must be read, or the tally is withheld."
+    )
     schedule: dict[str, Any] | None = Field(None, description="When it runs by itself; fields of `Schedule`.")
     owners: list[str] = Field([], description="E-mail addresses or team:name.")
     tags: dict[str, str] = Field({}, description="Put on every asset.")
