@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
-from ctxstream_dagster.errors import StorageError
+from ctxstream_dagster.errors import ConfigError, StorageError
 
 
 def write_bytes(path: Path | UPath, data: bytes) -> None:
@@ -132,11 +132,19 @@ class SweepStore:
 
 
 def data_home(default: Path) -> Path | UPath:
-    """Where state is kept: ``CTXSTREAM_HOME`` (a directory or an object-store URL), else `default`."""
+    """Where state is kept: ``CTXSTREAM_HOME`` (a directory or an object-store URL), else `default`.
+
+    Raises `ConfigError` when it is neither.
+    """
     configured = os.environ.get("CTXSTREAM_HOME", "")
-    if "://" in configured:
-        return UPath(configured)
-    return Path(configured or default).expanduser().absolute()
+    try:
+        if "://" in configured:
+            return UPath(configured)
+        return Path(configured or default).expanduser().absolute()
+    except (ValueError, ImportError, RuntimeError) as error:
+        raise ConfigError(
+            f"CTXSTREAM_HOME is {configured!r}, which cannot be used: {error} Name a directory or an object store."
+        ) from error
 
 
 def cache_home() -> Path:

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ctxstream_dagster.cli.progress import SweepProgress
 from ctxstream_dagster.errors import ConfigError
@@ -132,7 +133,7 @@ def print_reduction(reduction: Reduction, *, withheld: bool) -> None:
     table = Table("key", "value", box=None, header_style="bold")
     table.columns[1].justify = "right"
     for key, value in reduction.tally.sorted:
-        table.add_row(repr(key)[1:-1], number(value))
+        table.add_row(Text(repr(key)[1:-1]), number(value))
     console.print(table)
     console.print(reduction.coverage.sentence(), markup=False)
     if withheld:

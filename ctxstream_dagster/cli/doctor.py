@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ctxstream_dagster.errors import BackendError, PreflightError
 from ctxstream_dagster.extraction.ollama import OllamaBackend
@@ -105,6 +106,6 @@ def _print(findings: list[Finding], *, would_run: bool) -> None:
     for finding in findings:
         if finding.state == "skipped":
             continue
-        table.add_row(finding.check, _MARKS[finding.state], finding.found, finding.change)
+        table.add_row(finding.check, _MARKS[finding.state], Text(finding.found), Text(finding.change))
     console.print(table)
     console.print("A sweep would run." if would_run else "A sweep would not run yet.", style="bold")

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ctxstream_dagster.planning.corpus import PackedCorpus, pack
 from ctxstream_dagster.planning.options import Boundary, ManifestOptions, written_delimiter
@@ -98,7 +99,7 @@ def _print(corpus: PackedCorpus) -> None:
     table.columns[2].overflow = "fold"
     for stored in list(corpus.stored.values())[:_SHOWN_SEGMENTS]:
         segment = stored.segment
-        source = f"{stored.spans[0].path}:{stored.spans[0].line}" if stored.spans else ""
+        source = Text(f"{stored.spans[0].path}:{stored.spans[0].line}" if stored.spans else "")
         table.add_row(str(segment.index), segment.key, source, f"{segment.length:,}", f"{segment.overlap_prefix:,}")
     console.print(table)
     if len(corpus.manifest) > _SHOWN_SEGMENTS:

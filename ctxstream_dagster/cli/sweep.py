@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ctxstream_dagster.cli.progress import SweepProgress
 
@@ -68,7 +69,7 @@ def _print(outcome: Outcome, stated: dict[str, Any] | None) -> None:
     table = Table("key", "value", box=None, header_style="bold")
     table.columns[1].justify = "right"
     for row in stated["tally"]:
-        table.add_row(repr(row["key"])[1:-1], str(row["value"]))
+        table.add_row(Text(repr(row["key"])[1:-1]), str(row["value"]))
     console.print(table)
     console.print(stated["coverage"]["sentence"], markup=False)
     console.print(stated["answer"], style="bold", markup=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from ctxstream_dagster.errors import BackendError, BadReply, OutputLimit, PermanentError, ServerUnavailable
 from ctxstream_dagster.extraction.faults import error_text, not_ollama, stream_error
@@ -80,7 +80,7 @@ class ChatReader:
             )
         if not text.strip():
             raise self._empty()
-        counters = {name: value for name, value in self._final.items() if _is_count(value)}
+        counters = {name: value for name, value in self._final.items() if is_count(value)}
         return ChatReply(text=text, counters=counters)
 
     def _unfinished(self) -> BackendError:
@@ -112,5 +112,7 @@ def _object(line: str, *, seen: bool) -> dict[str, Any]:
     raise not_ollama(line)
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+def is_count(value: object) -> TypeGuard[int]:
+    """Say whether a server's number can be a count: whole, not negative, below 2^63."""
+    # No true count is larger, and neither a database nor a float holds what could be written here.
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63

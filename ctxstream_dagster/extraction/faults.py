@@ -76,7 +76,7 @@ def stream_error(said: str) -> BackendError:
     return ServerUnavailable(str(found), kind="stream-error") if found.kind == "stream-error" else found
 
 
-def transport_error(error: httpx.TransportError, *, url: str) -> BackendError:
+def transport_error(error: httpx.RequestError, *, url: str) -> BackendError:
     """Return the error for a connection that failed before, during or after a reply."""
     detail = str(error) or type(error).__name__
     if isinstance(error, httpx.ReadTimeout):

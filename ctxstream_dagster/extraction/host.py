@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
+import httpx
+
 from ctxstream_dagster.errors import ConfigError
 
 _DEFAULT_PORT = 11_434
@@ -31,6 +33,8 @@ def base_url(host: str) -> str:
         name, port = parts.hostname or "127.0.0.1", parts.port
     except ValueError as error:
         raise ConfigError(f"The server address {host!r} cannot be read: {error}. Example: 127.0.0.1:11434") from error
+    if not _is_name(name):
+        raise ConfigError(f"The server address {host!r} holds no host name. Example: 127.0.0.1:11434")
     if parts.username is not None:
         raise ConfigError("The server address holds a user name or key; set OLLAMA_API_KEY instead.")
     if port is None:
@@ -48,6 +52,15 @@ def is_loopback(url: str) -> bool:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def _is_name(name: str) -> bool:
+    try:
+        # What httpx refuses only when it connects, and then by an error of its own.
+        httpx.URL(f"http://{_reachable(name)}/").host.encode("idna")
+    except (UnicodeError, httpx.InvalidURL):
+        return False
+    return name.isprintable() and " " not in name
 
 
 def _reachable(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, cast
 
 from ctxstream_dagster.errors import OutputLimit
@@ -30,7 +31,8 @@ def decode_labels(
     check_sane(lines)
     text = "\n".join(lines)
     known = {question.same_key(label): label for label in question.labels}
-    answers, rejected = _answers(text, lines, window, cue=question.cue)
+    # As it came, first: what is cleaned off a reply may be a part of a label.
+    answers, rejected = _answers(reply if _json(reply) is not None else text, lines, window, cue=question.cue)
     numbers = {unit.number for unit in window.units}
     rejected += [
         RejectedLine(text=f"{number}: {label}"[:_SHOWN], reason="unknown-unit")
@@ -43,7 +45,7 @@ def decode_labels(
     records: list[Record] = []
     for unit in window.units:
         given = by_unit.get(unit.number, [])
-        label = known.get(question.same_key(bare(given[0]).rstrip("."))) if given else None
+        label = _known(given[0], known, question) if given else None
         if len(given) == 1 and label is not None:
             records.append(Record(key=label, unit=unit.number, offset=unit.offset, path=unit.path, line=unit.line))
             continue
@@ -51,6 +53,11 @@ def decode_labels(
         shown = " / ".join(given) if given else text if len(window.units) == 1 else ""
         rejected.append(RejectedLine(text=shown[:_SHOWN], reason=reason, unit=unit.number))
     return tuple(records), tuple(rejected)
+
+
+def _known(given: str, known: Mapping[str, str], question: Question) -> str | None:
+    forms = (given, given.strip(), bare(given), bare(given).rstrip("."))
+    return next((known[same] for form in forms if (same := question.same_key(form)) in known), None)
 
 
 def _answers(

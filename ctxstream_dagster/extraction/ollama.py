@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import httpx
 
-from ctxstream_dagster.errors import ContextOverflow, OutputLimit, SlowServer
+from ctxstream_dagster.errors import ConfigError, ContextOverflow, OutputLimit, SlowServer
 from ctxstream_dagster.extraction.backend import Completion, ModelIdentity, Prompt
 from ctxstream_dagster.extraction.chat import ChatReader, ChatReply
 from ctxstream_dagster.extraction.faults import status_error, transport_error
@@ -43,7 +43,7 @@ class OllamaBackend:
         self._idle: dict[asyncio.AbstractEventLoop, list[httpx.AsyncClient]] = {}
         # One for all clients: made anew it takes 50 ms with certificates, and 4 ms without, where http needs neither.
         secure = self._url.startswith("https://")
-        self._tls = httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._tls = _certificates() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     def preflight(self) -> ModelIdentity:
         """Check server and model, once; raises `PreflightError` with one sentence that says what to do."""
@@ -57,7 +57,14 @@ class OllamaBackend:
         """
         with self._facts_lock:
             if self._facts is None:
-                with httpx.Client(**self._client_settings()) as client:
+                try:
+                    client = httpx.Client(**self._client_settings())
+                except (ValueError, httpx.InvalidURL) as error:
+                    raise ConfigError(
+                        f"The environment names a proxy that cannot be used ({error}). Mend HTTP_PROXY, HTTPS_PROXY, "
+                        "ALL_PROXY or NO_PROXY, or set trust_env to false."
+                    ) from error
+                with client:
                     self._facts = ask_server(client, self.options, passed=passed)
             return self._facts
 
@@ -86,7 +93,7 @@ class OllamaBackend:
                 "lower the concurrency to what the server runs in parallel (OLLAMA_NUM_PARALLEL).",
                 kind="deadline",
             ) from error
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise transport_error(error, url=self._url) from error
         return self._completion(reply, prompt, seconds=time.monotonic() - started)
 
@@ -185,6 +192,15 @@ class OllamaBackend:
             "trust_env": self.options.trust_env and not is_loopback(self._url),
             "verify": self._tls,
         }
+
+
+def _certificates() -> ssl.SSLContext:
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:
+        raise ConfigError(
+            f"The certificates of SSL_CERT_FILE or SSL_CERT_DIR cannot be read ({error}). Mend or unset it."
+        ) from error
 
 
 def complete(system_prompt: str, user_prompt: str, *, options: OllamaOptions | None = None) -> Completion:

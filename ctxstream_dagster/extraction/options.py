@@ -91,8 +91,11 @@ class OllamaOptions:
 
     @property
     def bearer(self) -> str:
-        """The key to send, or an empty string."""
-        return self.api_key or os.environ.get("OLLAMA_API_KEY", "")
+        """The key to send, or an empty string; raises `ConfigError`, without the key, for what no header can hold."""
+        key = (self.api_key or os.environ.get("OLLAMA_API_KEY", "")).strip()
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigError("OLLAMA_API_KEY holds characters that no key has; copy it again.")
+        return key
 
     def settings(self) -> dict[str, Any]:
         """The options that decide a reply, by the names of Ollama's API."""

@@ -11,6 +11,7 @@ from typing import Any, cast
 import httpx
 
 from ctxstream_dagster.errors import PreflightError, nearest_name
+from ctxstream_dagster.extraction.chat import is_count
 from ctxstream_dagster.extraction.faults import error_text, status_error
 from ctxstream_dagster.extraction.options import OllamaOptions
 
@@ -120,11 +121,16 @@ def _refuse_clipping(version: str) -> None:
 
 def _listed(client: httpx.Client, options: OllamaOptions) -> dict[str, str]:
     reply = _get(client, "/api/tags", options)
-    models = cast("list[dict[str, Any]]", (reply or {}).get("models") or [])
     return {
         full_name(str(entry.get("name") or entry.get("model") or "")): str(entry.get("digest") or "")
-        for entry in models
+        for entry in _models(reply or {})
     }
+
+
+def _models(reply: Mapping[str, Any]) -> list[dict[str, Any]]:
+    models = reply.get("models")
+    entries = cast("list[object]", models) if isinstance(models, list) else []
+    return [cast("dict[str, Any]", entry) for entry in entries if isinstance(entry, dict)]
 
 
 def _shown(
@@ -135,12 +141,13 @@ def _shown(
         near = nearest_name(full_name(options.model), listed)
         raise PreflightError(f"The server does not have {options.model}{near}. Run `ollama pull {options.model}`.")
     shown = _object(response, options)
-    info = cast("dict[str, Any]", shown.get("model_info") or {})
+    told, able = shown.get("model_info"), shown.get("capabilities")
+    info = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
     trained = info.get(f"{info.get('general.architecture')}.context_length")
-    capabilities = tuple(map(str, cast("list[object]", shown.get("capabilities") or [])))
+    capabilities = tuple(map(str, cast("list[object]", able))) if isinstance(able, list) else ()
     if capabilities and "completion" not in capabilities:
         raise PreflightError(f"{options.model} cannot chat (it can: {', '.join(capabilities)}). Choose another model.")
-    return (trained if isinstance(trained, int) else None), capabilities
+    return (trained if is_count(trained) and trained else None), capabilities
 
 
 def _load(client: httpx.Client, options: OllamaOptions) -> float:
@@ -151,19 +158,18 @@ def _load(client: httpx.Client, options: OllamaOptions) -> float:
         return 0.0
     loaded = _object(response, options)
     duration = loaded.get("load_duration")
-    return duration / 1e9 if isinstance(duration, int) else 0.0
+    return duration / 1e9 if is_count(duration) else 0.0
 
 
 def _loaded_context(client: httpx.Client, options: OllamaOptions) -> int | None:
     response = _send(client, "GET", "/api/ps", options)
     if response.status_code == 404:
         return None
-    running = cast("list[dict[str, Any]]", _object(response, options).get("models") or [])
     wanted = full_name(options.model)
-    for entry in running:
+    for entry in _models(_object(response, options)):
         if full_name(str(entry.get("name") or entry.get("model") or "")) == wanted:
             context = entry.get("context_length")
-            return context if isinstance(context, int) and context > 0 else None
+            return context if is_count(context) and context else None
     return None
 
 
@@ -206,7 +212,7 @@ def _send(
         raise PreflightError(
             f"{url} did not {doing} within {timeout_s:g} s. Look at the server's log; restart `ollama serve`."
         ) from error
-    except httpx.TransportError as error:
+    except httpx.RequestError as error:
         raise PreflightError(f"The connection to {url} broke at {path}: {error or type(error).__name__}.") from error
 
 

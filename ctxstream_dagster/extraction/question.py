@@ -16,7 +16,7 @@ Grounding = Literal["none", "verbatim"]
 
 # Raise PROMPT_VERSION when a rendered prompt changes, DECODER_VERSION when a stored reply may decode differently.
 PROMPT_VERSION = 1
-DECODER_VERSION = 3
+DECODER_VERSION = 4
 
 # facts: one unit a call was the most accurate and the fastest way to label; listing stays exact up to about 24 units.
 _UNITS_PER_WINDOW: Mapping[str, int] = {"counts": 0, "records": 20, "labels": 1}
@@ -193,6 +193,10 @@ def _check_labels(question: Question) -> None:
             raise ConfigError(f"A label is text, not {label!r}; put it in quotes.")
         if not label.strip() or label != label.strip() or any(character in label for character in "\t\r\n"):
             raise ConfigError(f"A label is one line without surrounding spaces or tabs, not {label!r}.")
+        if any("\ud800" <= character <= "\udfff" for character in label):
+            raise ConfigError(
+                f"The label {label!r} is no whole text: it holds half a surrogate pair. Write it as UTF-8."
+            )
         folded = question.same_key(label)
         if folded in seen:
             raise ConfigError(f"Labels {seen[folded]!r} and {label!r} are the same label.")

@@ -147,8 +147,17 @@ def _expand(directory: str, parts: list[str], unreadable: list[Skipped]) -> Iter
                 path = _join(directory, entry.name)
                 if not rest:
                     yield path
-                elif entry.is_dir():
+                elif _leads_to_directory(entry, path, unreadable):
                     yield from _expand(path, rest, unreadable)
+
+
+def _leads_to_directory(entry: os.DirEntry[str], path: str, unreadable: list[Skipped]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        # A link in a circle, or into a directory that may not be entered.
+        unreadable.append(Skipped(path=_shown(path), reason="unreadable", detail=error.strerror or str(error)))
+        return False
 
 
 def _entries(directory: str, unreadable: list[Skipped]) -> list[os.DirEntry[str]]:

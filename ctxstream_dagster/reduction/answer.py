@@ -29,7 +29,7 @@ class Statement:
         keys: the keys answered, more than one when they tie; all keys for LIST, none for TOTAL.
         value: their value, or the total.
         margin: distance to the next different value for LEAST and MOST; None when there is none.
-        certain: False when failed segments or rejected lines could change the answer.
+        certain: False when failed segments, rejected lines or cut records could change the answer.
         caveat: why it is not certain; empty when it is.
     """
 
@@ -117,8 +117,10 @@ def _caveat(margin: Decimal | None, *, coverage: Coverage | None, one_per_unit: 
         return ""
     if coverage.failed:
         return f"{len(coverage.failed)} of {coverage.segments} segments are not counted and could change the answer"
-    if not coverage.rejected:
+    # A rejected unit would have added one; a label read off a record's beginning may also stand for the wrong key.
+    unsure = coverage.rejected + 2 * coverage.cut_records
+    if not unsure or (one_per_unit and margin is not None and unsure < margin):
         return ""
-    if one_per_unit and margin is not None and coverage.rejected < margin:
-        return ""
+    if coverage.cut_records:
+        return f"{coverage.cut_records} records longer than a segment were read in pieces and could change the answer"
     return f"{coverage.rejected} rejected lines could change the answer"

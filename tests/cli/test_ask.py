@@ -138,3 +138,39 @@ def test_no_server_says_how_to_start_one(ctxstream: Cli, tickets: Path) -> None:
 
 def test_progress_is_silent_when_nobody_watches(ctxstream: Cli, server: FaultServer, tickets: Path) -> None:
     assert ctxstream("ask", tickets, *LABELS, *served(server)).err == ""
+
+
+def test_labels_that_look_like_markup_are_shown_as_they_are(
+    ctxstream: Cli, server: FaultServer, tmp_path: Path
+) -> None:
+    (tmp_path / "odd.log").write_text("is it [/a]\n", encoding="utf-8")
+    asked = ("--mode", "labels", "--labels", "[b],[/a]", "--extract", "Which?", "--answer", "most")
+    done = ctxstream("ask", tmp_path / "odd.log", *asked, *served(server))
+    assert done.out.splitlines()[-1] == "Answer: [/a] (1; 1 above the next)"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CTXSTREAM_HOME", "~nobody-of-this-name/x"),
+        ("CTXSTREAM_HOME", "nonsense://x"),
+        ("OLLAMA_API_KEY", "\u043a\u043b\u044e\u0447"),
+        ("OLLAMA_API_KEY", "secret\nkey"),
+        ("HTTP_PROXY", "nonsense://x"),
+        ("NO_PROXY", "[::"),
+        ("SSL_CERT_FILE", "/nonexistent"),
+    ],
+)
+def test_a_variable_that_cannot_be_used_is_a_sentence(
+    ctxstream: Cli, server: FaultServer, tickets: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    proxied = {
+        "HTTP_PROXY": "http://host.invalid",
+        "NO_PROXY": "http://host.invalid",
+        "SSL_CERT_FILE": "https://x.invalid",
+    }
+    done = ctxstream("ask", tickets, *LABELS, "--model", "scripted", "--url", proxied.get(name, server.url))
+    assert (done.status, done.out) == (2, "")
+    assert name in done.err
+    assert "secret" not in done.err

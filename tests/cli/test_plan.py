@@ -90,3 +90,12 @@ def test_bad_input_gets_a_sentence(
     assert done.status == 2
     assert sentence in done.err
     assert "Traceback" not in done.err
+
+
+def test_a_path_that_looks_like_markup_is_shown_as_it_is(ctxstream: Cli, tmp_path: Path) -> None:
+    odd = tmp_path / "[" / "x].log"
+    odd.parent.mkdir()
+    odd.write_text("a\n", encoding="utf-8")
+    done = ctxstream("plan", odd)
+    assert done.status == 0
+    assert "[/x].log" in "".join(done.out.split())

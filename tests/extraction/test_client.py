@@ -56,7 +56,11 @@ def test_an_address_is_read_as_ollamas_own_client_reads_it(host: str, url: str) 
 
 
 @pytest.mark.parametrize(
-    "host", ["ftp://x", "http://x:port", "x:99999", "http://[::1", "http://user:key@x", "tcp://1.2.3.4"]
+    "host",
+    [
+        *("ftp://x", "http://x:port", "x:99999", "http://[::1", "http://user:key@x", "tcp://1.2.3.4"),
+        *("\u2603.invalid:80", "http://..:80", "a" * 300, "http://xn--:80", "http://\x7f:1", "http://a b:1"),
+    ],
 )
 def test_an_address_that_is_none_is_a_sentence(host: str) -> None:
     with pytest.raises(ConfigError) as failure:
@@ -207,3 +211,17 @@ def test_retry_after_may_be_a_date() -> None:
     error = status_error(503, "{}", model="m", retry_after="Wed, 21 Oct 2015 07:28:00 GMT")
     assert isinstance(error, ServerUnavailable)
     assert error.retry_after_s == 0
+
+
+@pytest.mark.parametrize("name", ["total_duration", "load_duration", "eval_count"])
+def test_a_counter_beyond_any_count_is_not_reported(server: FaultServer, name: str) -> None:
+    reply = {"message": {"content": "alpha"}, "done": True, "done_reason": "stop", name: 10**400}
+    server.script({"fault": "openai-body", "args": {"text": json.dumps(reply)}})
+    completion = once(OllamaBackend(OllamaOptions(url=server.url, model="scripted")))
+    assert (completion.text, completion.output_tokens, completion.load_s) == ("alpha", None, 0.0)
+
+
+def test_a_reply_in_a_broken_encoding_is_a_broken_connection(server: FaultServer) -> None:
+    server.script({"fault": "openai-body", "args": {"text": "no gzip", "headers": ["Content-Encoding: gzip"]}})
+    with pytest.raises(ServerUnavailable, match="broke"):
+        once(OllamaBackend(OllamaOptions(url=server.url, model="scripted")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 from decimal import Decimal
 
@@ -432,3 +433,12 @@ def test_a_megabyte_of_anything_takes_under_a_second_of_cpu(piece: str) -> None:
     with contextlib.suppress(BackendError):
         parse_records(reply)
     assert time.process_time() - started < 1.0
+
+
+@pytest.mark.parametrize(
+    "label", ["Inc.", '"x"', "**x**", "C:\\temp", "<s>", "<tab>", "a: b", "[/a]", "\u0645\u06cc\u200c\u062e"]
+)
+def test_a_label_is_known_whatever_it_is_made_of(label: str) -> None:
+    labels = (label, "beta")
+    assert pairs(read(json.dumps(label), "labels", window=ONE, labels=labels)) == [(label, 1)]
+    assert pairs(read(json.dumps({"1": label}), "labels", window=ONE, labels=labels)) == [(label, 1)]

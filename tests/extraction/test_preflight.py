@@ -108,3 +108,20 @@ def test_a_server_out_of_memory_says_what_to_lower(own: FaultServer) -> None:
     own.answers["load"] = (500, b'{"error":"model requires more system memory (9.6 GiB) than is available (7.1 GiB)"}')
     with pytest.raises(PreflightError, match=r"9\.6 GiB.*Lower num_ctx"):
         facts(own)
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("/api/tags", b'{"models":{"a":1}}'),
+        ("/api/tags", b'{"models":[1,null]}'),
+        ("/api/show", b'{"model_info":[1],"capabilities":5}'),
+        ("/api/show", b'{"model_info":{"general.architecture":"a","a.context_length":true}}'),
+        ("load", b'{"load_duration":' + b"9" * 400 + b"}"),
+        ("/api/ps", b'{"models":[5]}'),
+        ("/api/ps", b'{"models":"x"}'),
+    ],
+)
+def test_an_answer_of_another_shape_is_taken_for_none(own: FaultServer, route: str, body: bytes) -> None:
+    own.answers[route] = (200, body)
+    assert facts(own).model == "scripted:latest"

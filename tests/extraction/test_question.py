@@ -171,3 +171,8 @@ def test_the_version_changes_with_everything_that_decides_a_reply(monkeypatch: p
 
 def _frozen(prompt):
     return replace(prompt, messages=tuple(tuple(sorted(message.items())) for message in prompt.messages))
+
+
+def test_a_label_that_no_text_can_hold_is_refused() -> None:
+    with pytest.raises(ConfigError, match="surrogate"):
+        Question(extract="Which?", mode="labels", labels=("\udcff", "b"))

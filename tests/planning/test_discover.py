@@ -163,3 +163,10 @@ def test_a_file_name_that_is_no_utf8_survives(tree: Path) -> None:
     found = discover(["caf*.log"])
     assert [source.name for source in found.sources] == ["caf\\xe9.log"]
     assert found.sources[0].path.read_bytes() == b"x\n"
+
+
+def test_a_link_in_a_circle_is_passed_over_and_told(tree: Path) -> None:
+    (tree / "round").symlink_to("round")
+    found = discover(["*/d.log"])
+    assert [source.name for source in found.sources] == ["sub/d.log"]
+    assert [(entry.path, entry.reason) for entry in found.skipped] == [("round", "unreadable")]

@@ -188,3 +188,10 @@ def test_a_missing_segment_is_a_failed_one_and_is_named() -> None:
     assert (covered.segments_ok, covered.share, covered.failed[0].key) == (1, 0.5, "a~2")
     assert "a~2" in covered.sentence()
     assert not construct(sums(a=1, b=9), Answer.LEAST, coverage=covered, one_per_unit=True).certain
+
+
+def test_records_read_in_pieces_make_an_answer_uncertain() -> None:
+    covered = coverage([result("a~1")], keys=["a~1"], cut_records=2)
+    assert not construct(sums(beta=2, gamma=7), Answer.TOTAL, coverage=covered).certain
+    labelled = [construct(sums(beta=2, gamma=top), Answer.MOST, coverage=covered, one_per_unit=True) for top in (6, 7)]
+    assert [statement.certain for statement in labelled] == [False, True]
