@@ -73,11 +73,6 @@ class PlanWriter:
                 self._packed.close()
         shutil.rmtree(self._staging, ignore_errors=True)
 
-    @property
-    def chars(self) -> int:
-        """Characters of packed text so far."""
-        return self._chars
-
     def add(self, planned: PlannedSegment) -> Segment:
         """Append one segment; raises `StorageError` when the disk does not take it."""
         assert self._packed is not None, "add() is for use inside the context"

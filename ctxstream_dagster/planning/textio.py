@@ -117,14 +117,6 @@ def decode_bytes(data: bytes) -> tuple[str, str] | Unreadable:
     return _decoder(encoding)(data[mark:], True), encoding
 
 
-def encode_text(text: str, encoding: str) -> bytes:
-    """Return the bytes of a file whose text was read as `encoding`: the inverse of `decode_bytes`, mark included."""
-    if encoding == "cp1252":
-        return codecs.charmap_encode(text, "strict", codecs.charmap_build(_CP1252))[0]
-    marks = {"utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE, "utf-8-sig": codecs.BOM_UTF8}
-    return marks.get(encoding, b"") + text.encode(encoding.removesuffix("-sig"))
-
-
 def _verdict(file: BinaryIO, *, size: int) -> tuple[str, int] | Unreadable:
     head = file.read(4)
     if head in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):

@@ -25,7 +25,6 @@ from ctxstream_dagster.orchestration.partitions import segments_of
 from ctxstream_dagster.orchestration.resources import OllamaResource
 from ctxstream_dagster.orchestration.results import open_plan, stored_result
 from ctxstream_dagster.orchestration.spec import SweepSpec
-from ctxstream_dagster.planning.corpus import PackedCorpus
 from ctxstream_dagster.planning.units import SegmentText
 from ctxstream_dagster.reduction.records import place, result_to_table
 from ctxstream_dagster.storage import write_table
@@ -95,7 +94,7 @@ def extract_batch(
         # Another build of the model under the same name makes stored results stale.
         digest = backend.preflight().digest
         stored = {key: result for key, result in stored.items() if result.model_digest == digest}
-    event = _events(context, spec=spec, plan=plan, version=version, num_ctx=backend.options.num_ctx, keys=keys)
+    event = _events(context, spec=spec, version=version, num_ctx=backend.options.num_ctx, keys=keys)
     for key, result in stored.items():
         yield event(result, plan.read(key), reused=True)
     unread = [key for key in keys if key not in stored]
@@ -149,7 +148,6 @@ def _events(
     context: dg.AssetExecutionContext,
     *,
     spec: SweepSpec,
-    plan: PackedCorpus,
     version: str,
     num_ctx: int,
     keys: list[str],
