@@ -12,9 +12,9 @@ import typer
 from ctxstream_dagster.errors import ConfigError, UsageError, nearest_name
 from ctxstream_dagster.planning.corpus import PackedCorpus
 from ctxstream_dagster.reduction.answer import Answer
-from ctxstream_dagster.reduction.sweep import reduce_sweep, stored_reduction
+from ctxstream_dagster.reduction.sweep import reduce_sweep
 from ctxstream_dagster.report.evidence import Evidence, evidence_page
-from ctxstream_dagster.storage import SweepStore, read_table, write_bytes
+from ctxstream_dagster.storage import SweepStore, write_bytes
 
 if TYPE_CHECKING:
     from ctxstream_dagster.orchestration.home import Project
@@ -60,10 +60,9 @@ def report_command(
 
 
 def _last_good(project: Project, store: SweepStore) -> Evidence:
-    from ctxstream_dagster.orchestration.results import Inputs, stored_result, tally_facts
+    from ctxstream_dagster.orchestration.results import Inputs, last_good, stored_result
 
-    tally = read_table(store.tally)
-    facts = tally_facts(tally)
+    reduction, facts = last_good(store)
     corpus = PackedCorpus.open(store.plan_directory(facts["plan"]))
     found = {key: stored_result(store, version=facts["version"], key=key) for key in corpus.stored}
     results = {key: result for key, result in found.items() if result is not None}
@@ -76,9 +75,7 @@ def _last_good(project: Project, store: SweepStore) -> Evidence:
         sweep=store.name,
         corpus=corpus,
         results=results,
-        reduction=stored_reduction(
-            json.loads(facts["reduction"]), records=read_table(store.records), tally_table=tally
-        ),
+        reduction=reduction,
         question=facts.get("question", ""),
         remarks=tuple(remarks),
         root=str(project.root),

@@ -16,6 +16,7 @@ from ctxstream_dagster.orchestration.lineage import result_version
 from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.planning.corpus import PackedCorpus
 from ctxstream_dagster.reduction.records import table_to_result
+from ctxstream_dagster.reduction.sweep import Reduction, stored_reduction
 from ctxstream_dagster.storage import SweepStore, read_table
 
 _FACTS = b"ctxstream"
@@ -95,6 +96,21 @@ def tally_facts(table: pa.Table) -> dict[str, str]:
     if raw is None:
         raise StorageError("The tally's file does not say what it was made from. Materialize the tally again.")
     return dict(json.loads(raw))
+
+
+def last_good(store: SweepStore) -> tuple[Reduction, dict[str, str]]:
+    """Return the last good reduction and what it was made from.
+
+    Raises `StorageError` when there is none, or when a run was interrupted between its two files.
+    """
+    tally, records = read_table(store.tally), read_table(store.records)
+    facts = tally_facts(tally)
+    if tally_facts(records) != facts:
+        raise StorageError(
+            f"{store.records.name} and {store.tally.name} of {store.name} are of different runs, one of which was "
+            "interrupted. Materialize the tally again."
+        )
+    return stored_reduction(json.loads(facts["reduction"]), records=records, tally_table=tally), facts
 
 
 def _plan_directory(store: SweepStore) -> Path | UPath:

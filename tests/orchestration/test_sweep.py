@@ -9,6 +9,7 @@ import pytest
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus
 
 from ctxstream_dagster.errors import ConfigError, CtxstreamError
+from ctxstream_dagster.orchestration.results import tally_facts, with_facts
 from ctxstream_dagster.reduction.records import result_to_table, table_to_result
 from ctxstream_dagster.storage import read_bytes, read_table, write_table
 from tests.fault_server import FaultServer
@@ -249,3 +250,17 @@ def test_a_run_with_another_model_than_the_loaded_one_is_refused(
     assert failure is not None
     assert failure.description.startswith("The resource 'ollama' of this run names another, and census")
     assert server.stats.calls == 0
+
+
+def test_no_answer_is_made_of_records_and_a_tally_of_different_runs(
+    checkout: Checkout, instance: dg.DagsterInstance
+) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    records = read_table(checkout.store().records)
+    write_table(checkout.store().records, with_facts(records, {**tally_facts(records), "inputs": "others"}))
+    result = checkout.run(instance, "answer")
+    [failure] = [event.step_failure_data.user_failure_data for event in result.all_events if event.is_step_failure]
+    assert failure is not None
+    assert "are of different runs" in failure.description

@@ -7,11 +7,10 @@ import dagster as dg
 from ctxstream_dagster.orchestration.boundary import failures
 from ctxstream_dagster.orchestration.checks import segment_url
 from ctxstream_dagster.orchestration.orphans import claim_run
-from ctxstream_dagster.orchestration.results import tally_facts
+from ctxstream_dagster.orchestration.results import last_good
 from ctxstream_dagster.orchestration.spec import SweepSpec
-from ctxstream_dagster.reduction.sweep import stored_reduction
 from ctxstream_dagster.report.summary import answer_inline, answer_markdown
-from ctxstream_dagster.storage import read_table, write_bytes
+from ctxstream_dagster.storage import write_bytes
 
 
 def build_answer(spec: SweepSpec) -> dg.AssetsDefinition:
@@ -30,10 +29,8 @@ def build_answer(spec: SweepSpec) -> dg.AssetsDefinition:
     def answer(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         claim_run(context, spec.run_tags())
         with failures():
-            tally = read_table(spec.store().tally)
-            facts = tally_facts(tally)
+            reduction, facts = last_good(spec.store())
             stated = json.loads(facts["reduction"])
-            reduction = stored_reduction(stated, records=read_table(spec.store().records), tally_table=tally)
             document = json.dumps({**stated, "sweep": spec.name, "plan": facts["plan"]}, indent=2, ensure_ascii=False)
             write_bytes(spec.store().answer, (document + "\n").encode("utf-8"))
         return dg.MaterializeResult(
