@@ -50,7 +50,7 @@ class Decoded:
 def parse_records(raw: str) -> tuple[Record, ...]:
     """Return the records of `<key>\\t<count>` lines, without positions; other lines are left out.
 
-    The seed's function, for a reply at hand. A sweep uses `decode`, which also keeps what it rejects.
+    The specification's function, for a reply at hand. A sweep uses `decode`, which also keeps what it rejects.
     """
     lines = reply_lines(raw)
     read = {line: _count_line(line) for line in dict.fromkeys(lines)}

@@ -78,9 +78,10 @@ def clipped_counts(context: int, *, num_keep: int = 4) -> frozenset[int]:
 def looks_truncated(prompt: str | int, prompt_tokens: int, *, num_ctx: int = 32_768, num_keep: int = 4) -> bool:
     """Say whether a server read less of a prompt than it was sent.
 
-    The seed compared characters with tokens, and that ratio cannot work: 60,000 characters cut to 16,387 tokens are
-    3.66 to a token, cut to 32,768 they are 1.83, and both are everyday ratios. What does give a clipping server away
-    is the count itself (see `clipped_counts`), then the fewest tokens that this text can have, then the context.
+    The specification compared characters with tokens, and that ratio cannot work: 60,000 characters cut to 16,387
+    tokens are 3.66 to a token, cut to 32,768 they are 1.83, and both are everyday ratios. What does give a clipping
+    server away is the count itself (see `clipped_counts`), then the fewest tokens that this text can have, then the
+    context.
 
     Args:
         prompt: the prompt, or its length in characters. With the length alone only the count's signature and a ratio

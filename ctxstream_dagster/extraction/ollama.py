@@ -204,7 +204,7 @@ def _certificates() -> ssl.SSLContext:
 
 
 def complete(system_prompt: str, user_prompt: str, *, options: OllamaOptions | None = None) -> Completion:
-    """Send one prompt and return the whole reply; the seed's function, for trying things out.
+    """Send one prompt and return the whole reply; the specification's function, for trying things out.
 
     Raises `PreflightError` when server or model are not ready, else the `BackendError`s of `OllamaBackend.complete`.
     Nothing is retried.

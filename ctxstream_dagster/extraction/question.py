@@ -18,7 +18,7 @@ Grounding = Literal["none", "verbatim"]
 PROMPT_VERSION = 1
 DECODER_VERSION = 4
 
-# facts: one unit a call was the most accurate and the fastest way to label; listing stays exact up to about 24 units.
+# Measured (docs/choosing-a-model.md): one unit a call labels best and fastest; lists stay exact up to about 24.
 _UNITS_PER_WINDOW: Mapping[str, int] = {"counts": 0, "records": 20, "labels": 1}
 
 

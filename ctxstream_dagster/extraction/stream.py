@@ -108,7 +108,7 @@ def stream(
     store: ReplyStore | None = None,
     ordered: bool = True,
 ) -> Iterator[SegmentResult]:
-    """Send the segments that `plan` made of `text` through a backend; the seed's function over `stream_segments`."""
+    """Send the segments that `plan` made of `text` through a backend; `stream_segments` as specified."""
     texts = _segment_texts(text, segments, delim=record_delim)
     return stream_segments(texts, question, backend=backend, options=options, store=store, ordered=ordered)
 
