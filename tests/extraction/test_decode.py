@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from decimal import Decimal
 
 import pytest
@@ -421,18 +420,16 @@ MEGABYTES = [
 ]
 
 
+# Read once from front to back it takes a fraction of a second; anything that goes back and forth takes hours.
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("piece", MEGABYTES)
-def test_a_megabyte_of_anything_takes_under_a_second_of_cpu(piece: str) -> None:
+def test_a_megabyte_of_anything_is_read_in_linear_time(piece: str) -> None:
     reply = piece * (1_000_000 // len(piece.encode()))
     for mode in QUESTIONS:
-        started = time.process_time()
         with contextlib.suppress(BackendError):
             read(reply, mode)
-        assert time.process_time() - started < 1.0
-    started = time.process_time()
     with contextlib.suppress(BackendError):
         parse_records(reply)
-    assert time.process_time() - started < 1.0
 
 
 @pytest.mark.parametrize(
