@@ -22,9 +22,9 @@ from ctxstream_dagster.planning.units import SegmentText
 
 DATA_VERSION = "dagster/data_version"
 CODE_VERSION = "dagster/code_version"
-_PREVIEW_CHARS = 400
-_REPLY_CHARS = 2_000
-_TABLE_ROWS = 25
+_PREVIEW_CHARS = 240
+_REPLY_CHARS = 600
+_TABLE_ROWS = 12
 
 
 def version_tags(data_version: str) -> dict[str, str]:
@@ -71,12 +71,11 @@ def manifest_event(spec: SweepSpec, text: SegmentText, *, links: "SourceLinks") 
         spec.key("manifest"),
         partition=segment.key,
         metadata={
-            "source": dg.MetadataValue.md(source_lines(text, links=links)),
+            "source": dg.MetadataValue.md(
+                f"{source_lines(text, links=links)}: segment {segment.index}, {len(text.units)} units, "
+                f"{segment.length:,} characters, {segment.overlap_prefix:,} of them context"
+            ),
             "preview": dg.MetadataValue.md(_fenced(text.core, limit=_PREVIEW_CHARS)),
-            "index": segment.index,
-            "chars": segment.length,
-            "overlap_chars": segment.overlap_prefix,
-            "units": len(text.units),
         },
         tags=version_tags(segment.key.rpartition("~")[2]),
     )
@@ -113,26 +112,16 @@ def extraction_event(
         "preview": dg.MetadataValue.md(_fenced(text.core, limit=_PREVIEW_CHARS)),
         "question": dg.MetadataValue.md(_question(spec)),
         "reply": dg.MetadataValue.md(_fenced(result.raw, limit=_REPLY_CHARS, whole=file)),
-        "records": _records_table(result),
-        "model": f"{result.model} {result.model_digest[:12]}".strip(),
-        "server": result.server_version,
+        "records": dg.MetadataValue.md(_records_table(result)),
+        "call": dg.MetadataValue.md(_call_table(result, num_ctx=num_ctx, file=file, reused=reused)),
         "dagster/row_count": len(result.records),
-        "rejected": len(result.rejected),
-        "units": result.units,
-        "tokens": f"{result.prompt_tokens + result.output_tokens:,} in {result.calls} calls of num_ctx {num_ctx:,}",
         "seconds": round(result.seconds, 3),
-        "queue_wait_s": round(result.queue_wait_s, 3),
-        "attempts": dg.MetadataValue.json(dict(result.attempts)),
-        "splits": result.splits,
-        "guard": result.guard,
-        "reused": reused,
-        "file": dg.MetadataValue.path(str(file)),
         f"ollama.{model}.calls": result.calls,
         f"ollama.{model}.prompt_tokens": result.prompt_tokens,
-        f"ollama.{model}.cached_tokens": result.cached_tokens,
         f"ollama.{model}.output_tokens": result.output_tokens,
     }
     if result.rejected:
+        metadata["rejected"] = len(result.rejected)
         metadata["rejected_lines"] = dg.MetadataValue.json([asdict(line) for line in result.rejected[:_TABLE_ROWS]])
     return dg.AssetMaterialization(
         spec.key("extraction"),
@@ -195,27 +184,39 @@ def source_lines(text: SegmentText, *, links: SourceLinks) -> str:
 
 def _question(spec: SweepSpec) -> str:
     labels = f"\n\nLabels: {', '.join(f'`{label}`' for label in spec.question.labels)}" if spec.question.labels else ""
-    return f"{spec.question.extract[:1_000]}\n\nMode: `{spec.question.mode}`{labels}"
+    return f"{spec.question.extract[:600]}\n\nMode: `{spec.question.mode}`{labels}"
 
 
-def _records_table(result: SegmentResult) -> dg.TableMetadataValue:
-    return dg.MetadataValue.table(
-        records=[
-            dg.TableRecord(
-                {"unit": row.unit, "key": row.key, "value": float(row.value), "line": row.line, "path": row.path}
-            )
-            for row in result.records[:_TABLE_ROWS]
-        ],
-        schema=dg.TableSchema(
-            columns=[
-                dg.TableColumn("unit", "int"),
-                dg.TableColumn("key", "string"),
-                dg.TableColumn("value", "float"),
-                dg.TableColumn("line", "int"),
-                dg.TableColumn("path", "string"),
-            ]
-        ),
+def _records_table(result: SegmentResult) -> str:
+    # Markdown: Dagster's own table value repeats its schema in every event.
+    rows = [f"| {row.unit} | {_cell(row.key)} | {row.value:f} | {row.line} |" for row in result.records[:_TABLE_ROWS]]
+    more = len(result.records) - _TABLE_ROWS
+    return "\n".join(("| unit | key | value | line |", "|---:|---|---:|---:|", *rows)) + (
+        f"\n\n… {more:,} more in the file" if more > 0 else ""
     )
+
+
+def _call_table(result: SegmentResult, *, num_ctx: int, file: Path | UPath, reused: bool) -> str:
+    """Return what is known of the calls; one value, because each metadata entry costs Dagster's database 130 bytes."""
+    attempts = ", ".join(f"{count} x {kind}" for kind, count in sorted(result.attempts.items())) or "none failed"
+    tokens = f"{result.prompt_tokens + result.output_tokens:,} in {result.calls} calls of num_ctx {num_ctx:,}"
+    facts = {
+        "model": f"{result.model} {result.model_digest[:12]}",
+        "server": result.server_version,
+        "tokens": tokens,
+        "from the server's cache": f"{result.cached_tokens:,} tokens",
+        "queue wait": f"{result.queue_wait_s:.2f} s",
+        "attempts": attempts,
+        "splits": result.splits,
+        "guard": result.guard,
+        "reused": "yes, no call was made" if reused else "no",
+        "file": f"`{file}`",
+    }
+    return "\n".join(("| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts.items())))
+
+
+def _cell(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
 
 
 def _fenced(text: str, *, limit: int, whole: Path | UPath | None = None) -> str:
