@@ -17,7 +17,7 @@ from ctxstream_dagster.planning.codegraph.content import Content, pack_content, 
 from ctxstream_dagster.planning.codegraph.languages import LANGUAGES, TEXT
 from ctxstream_dagster.planning.codegraph.link import link_graph, pack_graph, unpack_graph
 from ctxstream_dagster.planning.codegraph.values import CodeGraph, FileNode
-from ctxstream_dagster.planning.codegraph.walk import DEFAULT_EXCLUDE_DIRS, FoundFile, WalkOptions, walk_directory
+from ctxstream_dagster.planning.codegraph.walk import FoundFile, WalkOptions, walk_directory
 from ctxstream_dagster.planning.codegraph.worker import Worker
 
 _FILES_PER_WORKER = 16  # starting a process takes as long as parsing some files
@@ -25,7 +25,7 @@ _PASSING_REASONS = frozenset({"grammar-unavailable", "parser-crash"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScanOptions:
+class ScanOptions(WalkOptions):
     """How a directory is scanned. Raises `ConfigError` for a value out of range.
 
     Attributes:
@@ -40,11 +40,6 @@ class ScanOptions:
         cache_dir: where analyses are kept from scan to scan, or None; `storage.cache_home` is the usual place.
     """
 
-    max_file_bytes: int = 2 * 1024 * 1024
-    exclude_dirs: tuple[str, ...] = DEFAULT_EXCLUDE_DIRS
-    follow_symlinks: bool = False
-    respect_gitignore: bool = True
-    keep_tracked: bool = True
     workers: int = 1
     parse_timeout_s: float = 3.0
     cache_dir: Path | None = None
@@ -69,16 +64,7 @@ def scan_repo(root: str | Path, options: ScanOptions | None = None) -> CodeGraph
     if not directory.is_dir():
         raise CorpusError(f"{root} is no directory. Name a directory to scan as a code base.")
     try:
-        found, skipped = walk_directory(
-            directory,
-            WalkOptions(
-                exclude_dirs=options.exclude_dirs,
-                follow_symlinks=options.follow_symlinks,
-                respect_gitignore=options.respect_gitignore,
-                keep_tracked=options.keep_tracked,
-                max_file_bytes=options.max_file_bytes,
-            ),
-        )
+        found, skipped = walk_directory(directory, options)
     except OSError as error:
         raise CorpusError(f"{root} cannot be read ({error.strerror}). Check its permissions.") from error
     with Cache(options.cache_dir) as store:

@@ -42,11 +42,11 @@ _GIT_TIMEOUT_S = 60
 class WalkOptions:
     """How a directory is walked; the fields of `scan.ScanOptions` that concern the walk, described there."""
 
+    max_file_bytes: int = 2 * 1024 * 1024
     exclude_dirs: tuple[str, ...] = DEFAULT_EXCLUDE_DIRS
     follow_symlinks: bool = False
     respect_gitignore: bool = True
     keep_tracked: bool = True
-    max_file_bytes: int = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
