@@ -24,10 +24,10 @@ def main() -> int:
     with _model():
         status = subprocess.run([_ctxstream(), "sweep", "status_census"], check=False).returncode
     truth = Counter(re.findall(r"Status: (\w+)", CORPUS.read_text(encoding="utf-8")))
-    print("\nThe truth, counted by code in the file itself:")  # noqa: T201
+    print("\nThe truth, counted by code in the file itself:")
     for label, count in sorted(truth.items(), key=lambda pair: pair[1]):
-        print(f" {label:<12} {count:>6}")  # noqa: T201
-    print("\nSee every segment in the Dagster UI: make dev, then http://127.0.0.1:3000/assets")  # noqa: T201
+        print(f" {label:<12} {count:>6}")
+    print("\nSee every segment in the Dagster UI: make dev, then http://127.0.0.1:3000/assets")
     return status
 
 
@@ -36,7 +36,7 @@ def _model() -> Iterator[None]:
     if _answers():
         yield
         return
-    print(f"No Ollama answers at {base_url(os.environ.get('OLLAMA_HOST', ''))}: starting the embedded model.")  # noqa: T201
+    print(f"No Ollama answers at {base_url(os.environ.get('OLLAMA_HOST', ''))}: starting the embedded model.")
     os.environ.setdefault("CTXSTREAM_MODEL", DEFAULT_MODEL)
     server = subprocess.Popen([_ctxstream(), "serve-model"], stdout=subprocess.DEVNULL)
     try:
