@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import sys
 from typing import Annotated
@@ -72,12 +73,19 @@ def main() -> None:
     app.rich_markup_mode = "rich" if shutil.get_terminal_size().columns >= NARROW_COLUMNS else None
     try:
         app(prog_name="ctxstream")
-    except KeyboardInterrupt:
+    except SystemExit as stop:
+        # Typer turns Ctrl-C into this status without a word.
+        if stop.code != EXIT_INTERRUPTED:
+            raise
         _fail("Stopped. Finished replies are kept: the same command goes on from here.", EXIT_INTERRUPTED)
     except UsageError as error:
         _fail(str(error), EXIT_USAGE)
     except CtxstreamError as error:
         _fail(str(error), EXIT_WITHHELD)
+    except OSError as error:
+        # Storage raises errors of its own; this is the output. What is left of it must not be tried again at exit.
+        sys.stdout = io.StringIO()
+        _fail(f"Could not write the output: {error}. Free some space, or write it elsewhere.", EXIT_WITHHELD)
 
 
 def _fail(sentence: str, status: int) -> None:

@@ -1,6 +1,8 @@
 """`ctxstream plan`: the contract of its JSON, and a sentence with exit status 2 for bad input."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,25 @@ def test_a_path_that_looks_like_markup_is_shown_as_it_is(ctxstream: Cli, tmp_pat
     done = ctxstream("plan", odd)
     assert done.status == 0
     assert "[/x].log" in "".join(done.out.split())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_an_output_that_cannot_be_written_is_a_sentence(log: Path, form: tuple[str, ...]) -> None:
+    code = "import sys; from ctxstream_dagster.cli import main; sys.argv[0] = 'ctxstream'; main()"
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-c", code, "plan", str(log), *form]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: Could not write the output: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_ctrl_c_says_that_what_is_done_is_kept(ctxstream: Cli, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ctxstream_dagster.cli.plan.pack", interrupted)
+    done = ctxstream("plan", log)
+    assert (done.status, done.out) == (130, "")
+    assert "Finished replies are kept" in done.err
