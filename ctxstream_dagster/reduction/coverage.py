@@ -25,7 +25,8 @@ class Coverage:
         failed: segments without a result, in plan order; missing ones have the reason ``not extracted yet``.
         units_seen: units of the segments that succeeded.
         rejected: reply lines that were no records.
-        truncated: segments whose prompt may have been clipped.
+        truncated: segments whose prompt was clipped, and so failed, or of which the server reported no token count to
+            tell by.
         files: files in the corpus; files_skipped: paths left out with a reason.
         cut_records: records longer than a segment, which the model saw in pieces.
     """
@@ -88,7 +89,7 @@ def coverage(
         failed=tuple(failed),
         units_seen=sum(result.units for result in good),
         rejected=sum(len(result.rejected) for result in good),
-        truncated=sum(result.truncated for result in good),
+        truncated=sum(found[key].truncated or "unknown" in found[key].guard for key in wanted if key in found),
         files=files,
         files_skipped=files_skipped,
         cut_records=cut_records,

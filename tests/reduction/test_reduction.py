@@ -195,3 +195,14 @@ def test_records_read_in_pieces_make_an_answer_uncertain() -> None:
     assert not construct(sums(beta=2, gamma=7), Answer.TOTAL, coverage=covered).certain
     labelled = [construct(sums(beta=2, gamma=top), Answer.MOST, coverage=covered, one_per_unit=True) for top in (6, 7)]
     assert [statement.certain for statement in labelled] == [False, True]
+
+
+def test_a_clipped_segment_and_one_that_nobody_can_vouch_for_are_both_told() -> None:
+    results = [
+        result("a~1", units=4),
+        result("a~2", units=4, guard="unknown"),
+        result("a~3", ok=False, error="clipped", truncated=True, guard="clipped-signature"),
+    ]
+    covered = coverage(results, keys=["a~1", "a~2", "a~3"])
+    assert covered.truncated == 2
+    assert "2 segments perhaps clipped" in covered.sentence()

@@ -67,7 +67,7 @@ def build_tally(spec: SweepSpec) -> dg.AssetsDefinition:
                 labels=spec.question.labels,
                 one_per_unit=spec.question.mode == "labels",
             )
-            yield from check_tally(spec, reduction.coverage)
+            yield from check_tally(spec, reduction.coverage, parsed_records=reduction.tally.parsed_records)
             if reduction.coverage.share < spec.min_coverage:
                 raise _withheld(spec, reduction)
             _write(spec, inputs=inputs, reduction=reduction)
