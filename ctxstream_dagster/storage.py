@@ -175,4 +175,5 @@ def _replace(path: Path, data: bytes) -> None:
 def _storage_error(verb: str, path: Path | UPath, error: OSError) -> StorageError:
     reason = error.strerror or str(error)
     advice = "Free some space" if error.errno == errno.ENOSPC else "Check that the path exists and may be used"
-    return StorageError(f"Could not {verb} {path}: {reason}. {advice}, then run again; nothing partial was kept.")
+    kept = "; nothing partial was kept" if verb == "write" else ""
+    return StorageError(f"Could not {verb} {path}: {reason}. {advice}, then run again{kept}.")

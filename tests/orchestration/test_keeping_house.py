@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxstream_dagster.errors import ConfigError, CorpusError, PlanError
+from ctxstream_dagster.orchestration.assets.corpus import moved
 from ctxstream_dagster.orchestration.automation import build_housekeeping
 from ctxstream_dagster.orchestration.garbage import collect
 from ctxstream_dagster.orchestration.health import examine
@@ -242,3 +243,13 @@ def test_a_home_that_cannot_be_used_is_the_doctor_s_first_line(
     found = conditions(checkout)
     assert list(found) == ["Dagster home"]
     assert found["Dagster home"][0] == "problem"
+
+
+def test_two_runs_that_plan_the_same_text_at_once_share_one_plan(tmp_path: Path) -> None:
+    for name in ("mine", "theirs"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "packed.txt").touch()
+    assert moved(tmp_path / "theirs", tmp_path / "plan")
+    assert not moved(tmp_path / "mine", tmp_path / "plan")
+    with pytest.raises(FileNotFoundError):
+        moved(tmp_path / "nowhere", tmp_path / "other")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from upath import UPath
 
 from ctxstream_dagster.extraction.budget import within_context
 from ctxstream_dagster.extraction.options import OllamaOptions
@@ -63,15 +64,26 @@ def plan_corpus(spec: SweepSpec, *, model: OllamaOptions, scratch: str) -> Packe
     planned = pack(spec.corpus_paths(), directory=store.plan_directory(f"new-{scratch}"), options=options)
     name = plan_id(planned)
     target = store.plan_directory(name)
-    if not target.exists() and isinstance(planned.directory, Path) and isinstance(target, Path):
-        planned.directory.rename(target)
-    else:
+    if target.exists() or not moved(planned.directory, target):
         _remove(planned)
     if not target.exists():
         # Object stores cannot rename a directory.
         pack(spec.corpus_paths(), directory=target, options=options)
     store.set_current_plan(name)
     return PackedCorpus.open(target)
+
+
+def moved(source: Path | UPath, target: Path | UPath) -> bool:
+    """Rename a plan's directory; False where that cannot be, or when another run has just put the same plan there."""
+    if not isinstance(source, Path) or not isinstance(target, Path):
+        return False
+    try:
+        source.rename(target)
+    except OSError:
+        if target.exists():
+            return False
+        raise
+    return True
 
 
 def plan_id(planned: PackedCorpus) -> str:
