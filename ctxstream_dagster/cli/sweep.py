@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ctxstream_dagster.orchestration.launch import Outcome
 
 EXIT_WITHHELD = 1
+EXIT_USAGE = 2
 
 
 def sweep_command(
@@ -24,7 +25,7 @@ def sweep_command(
     refresh: Annotated[bool, typer.Option("--refresh", help="Ask again even where a result is stored.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Run a declared sweep and print its answer; exit status 1 when it is withheld.
+    """Run a declared sweep and print its answer; exit status 1 when it is withheld, 2 when nothing could be asked.
 
     Only segments that are new, changed or failed are sent. `ctxstream dev` shows the same runs, segment by segment.
 
@@ -52,7 +53,7 @@ def sweep_command(
     else:
         _print(outcome, stated)
     if outcome.withheld:
-        raise typer.Exit(EXIT_WITHHELD)
+        raise typer.Exit(EXIT_USAGE if outcome.refused else EXIT_WITHHELD)
 
 
 def _print(outcome: Outcome, stated: dict[str, Any] | None) -> None:

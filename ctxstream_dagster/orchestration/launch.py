@@ -32,11 +32,13 @@ class Outcome:
 
     Attributes:
         withheld: why there is no new answer; empty when there is one.
+        refused: whether the server or the model was not ready, so that nothing could be asked.
         segments: segments in the plan; sent: how many of them this sweep asked about; failed: by key, why.
         run_ids: the runs, in order, as the UI shows them.
     """
 
     withheld: str
+    refused: bool
     segments: int
     sent: int
     failed: dict[str, str]
@@ -124,6 +126,7 @@ def run_sweep(
     }
     return Outcome(
         withheld=f"{refused}{withheld}" if withheld else "",
+        refused=bool(refused and withheld),
         segments=len(keys),
         sent=len(wanted),
         failed=failed,

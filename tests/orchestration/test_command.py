@@ -47,6 +47,15 @@ def test_a_sweep_prints_tally_coverage_and_answer_and_a_withheld_one_exits_with_
     assert json.loads(collected.output)["left_alone"] == {}
 
 
+def test_a_missing_server_is_bad_usage_with_the_sentence_that_starts_one(
+    project: Checkout, server: FaultServer
+) -> None:
+    server.stop()
+    refused = CliRunner().invoke(app, ["sweep", "census"])
+    assert refused.exit_code == 2
+    assert "ollama serve" in refused.output
+
+
 def test_an_unknown_sweep_is_bad_usage(
     project: Checkout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
