@@ -27,7 +27,7 @@ dev: setup  ## open the Dagster UI on http://127.0.0.1:3000
 	$(BIN)/ctxstream dev
 
 test: setup  ## everything that needs no GPU
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 check: setup  ## format, lint, types, import contracts, documentation drift
 	$(BIN)/ruff format --check .
