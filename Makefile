@@ -3,9 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-export CTXSTREAM_HOME ?= $(CURDIR)/.ctxstream
 export CTXSTREAM_MODELS ?= $(CURDIR)/.models
-export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
 .PHONY: test-legacy-grammars help setup sweep test check bench dev docs format clean
 

@@ -1,7 +1,13 @@
-"""What every test shares: property tests without a clock, and who may run beside whom."""
+"""What every test shares: no settings of whoever runs them, no clock in property tests, who may run beside whom."""
+
+import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# A test that starts processes hands its environment on; two of them would meet in one home.
+for name in ("CTXSTREAM_HOME", "DAGSTER_HOME", "CTXSTREAM_MODEL", "OLLAMA_HOST", "OLLAMA_API_KEY"):
+    os.environ.pop(name, None)
 
 # A slow machine is no failure, so nothing is timed.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
