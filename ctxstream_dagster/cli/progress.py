@@ -55,6 +55,9 @@ class SweepProgress:
         if not self._by_chars:
             self._tokens += result.prompt_tokens + result.output_tokens
             self._progress.update(self._task, advance=1)
+        if self._done == self._segments:
+            # Delimiters are no unit's text, so the characters alone stop a little short.
+            self._progress.update(self._task, completed=self._progress.tasks[0].total)
         self._progress.update(self._task, state=self._state())
 
     def _state(self) -> str:
