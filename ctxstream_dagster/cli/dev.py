@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import sys
 from typing import Annotated
 
 import typer
+
+from ctxstream_dagster.errors import UsageError
 
 
 def dev_command(
@@ -23,9 +27,24 @@ def dev_command(
     from ctxstream_dagster.orchestration.home import ensure_home, find_project
 
     project = find_project()
+    _check_free(host, port)
     ensure_home(project)
     typer.echo(f"The Dagster UI: http://{host}:{port}  (Ctrl-C stops it; nothing is lost)")
     sys.stdout.flush()
     command = [sys.executable, "-m", "dagster", "dev", "--workspace", str(project.root / "workspace.yaml")]
+    # A shell script starts background commands with Ctrl-C ignored, and Dagster would hand that on to all it starts.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Replaced, not spawned: Ctrl-C and kill reach Dagster itself.
     os.execv(sys.executable, [*command, "--host", host, "--port", str(port)])
+
+
+def _check_free(host: str, port: int) -> None:
+    try:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        raise UsageError(
+            f"Cannot listen on {host}:{port}: {error.strerror or error}. Perhaps the UI runs there already; "
+            "else choose another --port."
+        ) from error

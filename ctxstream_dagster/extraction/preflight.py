@@ -139,7 +139,8 @@ def _shown(
     response = _send(client, "POST", "/api/show", options, body={"model": options.model})
     if response.status_code == 404:
         near = nearest_name(full_name(options.model), listed)
-        raise PreflightError(f"The server does not have {options.model}{near}. Run `ollama pull {options.model}`.")
+        has = f", or name one that it has (CTXSTREAM_MODEL, --model): {', '.join(list(listed)[:5])}" if listed else ""
+        raise PreflightError(f"The server does not have {options.model}{near}. Run `ollama pull {options.model}`{has}.")
     shown = _object(response, options)
     told, able = shown.get("model_info"), shown.get("capabilities")
     info = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
@@ -205,7 +206,8 @@ def _send(
         return client.request(method, f"{url}{path}", json=body, timeout=timeout)
     except httpx.ConnectError as error:
         raise PreflightError(
-            f"Nothing answers at {url}. Start it with `ollama serve`, or set OLLAMA_HOST (--url) to where it runs."
+            f"Nothing answers at {url}. Start it with `ollama serve` (without Ollama: `ctxstream serve-model`), "
+            "or set OLLAMA_HOST (--url) to where it runs."
         ) from error
     except httpx.TimeoutException as error:
         doing = "load the model" if path == "/api/chat" else f"answer {path}"

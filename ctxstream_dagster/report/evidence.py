@@ -87,7 +87,7 @@ def _page(evidence: Evidence, *, listing: Listing, source: Source) -> bytes:
         "sweep": html_text(visible(evidence.sweep)),
         "headline": html_text(visible(evidence.withheld or short_answer(statement, reduction.tally), limit=600)),
         "state": state,
-        "state_words": {"withheld": "no answer yet", "certain": "certain", "uncertain": "not certain"}[state],
+        "state_words": {"withheld": "no answer yet", "certain": "complete", "uncertain": "not certain"}[state],
         "certainty": html_text(certainty_sentence(reduction, withheld=evidence.withheld).removeprefix("Not certain: ")),
         "question": html_text(visible(evidence.question, limit=1_000)),
         "remarks": "".join(f'<p class="remark">{html_text(visible(remark))}</p>' for remark in evidence.remarks),

@@ -83,7 +83,7 @@ def certainty_sentence(reduction: Reduction, *, withheld: str = "") -> str:
         return "What follows is what was counted so far; it is no answer yet."
     if not statement.certain:
         return f"Not certain: {statement.caveat}."
-    sure = "Nothing unread or rejected could change it."
+    sure = "Nothing unread or rejected could change it; what each unit says is the model's reading."
     if statement.margin is None or statement.how not in (Answer.LEAST, Answer.MOST):
         return sure
     return f"{sure} The next value is {number(statement.margin)} away{_of_total(statement.margin, reduction.tally)}."

@@ -71,7 +71,7 @@ def tickets(tmp_path: Path, **more: object) -> object:
 def test_it_states_answer_certainty_and_coverage_and_loads_nothing(opened: Open, tmp_path: Path) -> None:
     page = opened(tickets(tmp_path, how="most", labels=["never"]))
     assert text(page, "h1") == "Answer: open (100; 50 above the next)"
-    assert text(page, ".state") == "certain"
+    assert text(page, ".state") == "complete"
     assert "1 path skipped" in text(page, "[aria-labelledby=coverage-title]")
     assert page.find_element(By.CSS_SELECTOR, ".wide svg").get_attribute("role") == "img"
     messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
