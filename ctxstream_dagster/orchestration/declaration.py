@@ -25,13 +25,18 @@ SECTIONS: Mapping[str, type[Any]] = {
 }
 # What a newcomer changes; the rest is in docs/sweep-options.md and in the editor's completion.
 _SHOWN: Mapping[str, Sequence[str]] = {
-    "question": ("mode", "extract", "labels", "examples", "units_per_window", "grounding"),
+    "question": ("mode", "extract", "labels", "cue", "examples", "units_per_window", "grounding"),
     "planning": ("segment_chars", "overlap_chars", "record_delim"),
     "ollama": ("url", "model", "num_ctx", "num_predict"),
     "schedule": ("cron", "retry_cron", "max_tries"),
 }
-# For settings without a default.
-_EXAMPLES = {"mode": "labels", "extract": "", "cron": "0 3 * * *"}
+# For settings without a default, or with one that does not show their form.
+_EXAMPLES = {
+    "mode": "labels",
+    "extract": "",
+    "cron": "0 3 * * *",
+    "examples": [{"text": "a line like those of the corpus", "reply": "its label"}],
+}
 _HEAD = """\
 # yaml-language-server: $schema=../../sweep.schema.json
 # One question asked of one corpus. Lines with a # show what else may be said, with its default; all of it is in
@@ -144,9 +149,12 @@ def _written(value: Any) -> str:
 
 
 def _default(field: Field[Any]) -> Any:
+    if field.name in _EXAMPLES:
+        return _EXAMPLES[field.name]
     if field.default is not MISSING:
         return field.default
-    return field.default_factory() if field.default_factory is not MISSING else _EXAMPLES[field.name]
+    assert field.default_factory is not MISSING, f"{field.name} has no default and no example"
+    return field.default_factory()
 
 
 def _wrapped(text: str, *, indent: int) -> list[str]:
