@@ -117,10 +117,11 @@ class Interrupted:
 def interrupted(stack: Stack, first_backfills: dict[str, str], busy_server: FaultServer) -> dict[str, Interrupted]:
     """Cancel a run of one sweep and kill the worker of another's, each in the middle of a batch."""
     busy_server.reset()
-    busy_server.latency_s = 1.0
-    backfills = {name: stack.backfill(sweep=name) for name in ("slow", "dying")}
+    # Long enough for a quick machine to be caught in the middle; one after the other, or the second would be done.
+    busy_server.latency_s = 3.0
     found: dict[str, Interrupted] = {}
-    for name, backfill in backfills.items():
+    for name in ("slow", "dying"):
+        backfill = stack.backfill(sweep=name)
         wait_until(lambda name=name: len(finished(stack, name)) >= 3, timeout_s=120, what=f"{name} to begin")
         run = stack.runs(tags=[{"key": "dagster/backfill", "value": backfill}], statuses=["STARTED"])[0]
         if name == "slow":
