@@ -26,8 +26,9 @@ dev: setup  ## open the Dagster UI on http://127.0.0.1:3000
 
 test: setup  ## everything that needs no GPU
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not stack"
-	@# One Dagster stack at a time: two starve each other on a small machine.
-	$(BIN)/python -m pytest -m stack
+	@# One Dagster stack at a time: two starve each other on a small machine. Their daemons keep their own time, so a run
+	@# that met a busy machine may be tried once more, whole.
+	$(BIN)/python -m pytest -m stack || $(BIN)/python -m pytest -m stack
 
 check: setup  ## format, lint, types, import contracts, documentation drift
 	$(BIN)/ruff format --check .
