@@ -15,6 +15,7 @@ from ctxstream_dagster.cli.check import check_command
 from ctxstream_dagster.cli.dagster_checks import dagster_findings
 from ctxstream_dagster.cli.dev import dev_command
 from ctxstream_dagster.cli.doctor import MORE_CHECKS, doctor_command
+from ctxstream_dagster.cli.exits import EXIT_INTERRUPTED, EXIT_USAGE, EXIT_WITHHELD
 from ctxstream_dagster.cli.gc import gc_command
 from ctxstream_dagster.cli.graph import graph_command
 from ctxstream_dagster.cli.init import init_command
@@ -24,9 +25,6 @@ from ctxstream_dagster.cli.serve_model import serve_model
 from ctxstream_dagster.cli.sweep import sweep_command
 from ctxstream_dagster.errors import CtxstreamError, UsageError
 
-EXIT_WITHHELD = 1
-EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130
 NARROW_COLUMNS = 80
 
 app = typer.Typer(

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ctxstream_dagster.cli.exits import EXIT_WITHHELD
 from ctxstream_dagster.cli.progress import SweepProgress
 from ctxstream_dagster.errors import ConfigError
 from ctxstream_dagster.extraction.advice import server_advice
@@ -30,7 +31,6 @@ from ctxstream_dagster.reduction.answer import Answer, number
 from ctxstream_dagster.reduction.sweep import Reduction, reduce_sweep, reduction_json
 from ctxstream_dagster.storage import cache_home, data_home, replies_path
 
-EXIT_WITHHELD = 1
 _CUE = next(str(entry.default) for entry in dataclasses.fields(Question) if entry.name == "cue")
 _OLLAMA = OllamaOptions()
 _PLANNING = ManifestOptions()

@@ -10,13 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ctxstream_dagster.cli.exits import EXIT_USAGE, EXIT_WITHHELD
 from ctxstream_dagster.cli.progress import SweepProgress
 
 if TYPE_CHECKING:
     from ctxstream_dagster.orchestration.launch import Outcome
-
-EXIT_WITHHELD = 1
-EXIT_USAGE = 2
 
 
 def sweep_command(
