@@ -14,14 +14,14 @@ from typing import Any
 import anyio
 import httpx
 
-from ctxstream_dagster.errors import ConfigError, ContextOverflow, OutputLimit, SlowServer
+from ctxstream_dagster.errors import ConfigError, ContextOverflow, OutputLimit, PreflightError, SlowServer
 from ctxstream_dagster.extraction.backend import Completion, ModelIdentity, Prompt
 from ctxstream_dagster.extraction.chat import ChatReader, ChatReply
 from ctxstream_dagster.extraction.faults import status_error, transport_error
 from ctxstream_dagster.extraction.guard import GuardOptions, judge
 from ctxstream_dagster.extraction.host import is_loopback
 from ctxstream_dagster.extraction.options import OllamaOptions
-from ctxstream_dagster.extraction.preflight import ServerFacts, ask_server, fixed_body
+from ctxstream_dagster.extraction.preflight import ServerFacts, ask_server, fixed_body, listed_digest
 
 _LONGEST_LINE_BYTES = 8_000_000
 _LONGEST_ERROR_BYTES = 64_000
@@ -57,16 +57,17 @@ class OllamaBackend:
         """
         with self._facts_lock:
             if self._facts is None:
-                try:
-                    client = httpx.Client(**self._client_settings())
-                except (ValueError, httpx.InvalidURL) as error:
-                    raise ConfigError(
-                        f"The environment names a proxy that cannot be used ({error}). Mend HTTP_PROXY, HTTPS_PROXY, "
-                        "ALL_PROXY or NO_PROXY, or set trust_env to false."
-                    ) from error
-                with client:
+                with self._asking() as client:
                     self._facts = ask_server(client, self.options, passed=passed)
             return self._facts
+
+    def listed_digest(self) -> str:
+        """Return the digest the server lists for the model, which is not loaded; empty when no server answers."""
+        with self._asking() as client:
+            try:
+                return listed_digest(client, self.options)
+            except PreflightError:
+                return ""
 
     def settings(self) -> Mapping[str, Any]:
         """Return the options that decide a reply."""
@@ -178,6 +179,15 @@ class OllamaBackend:
         finally:
             with self._idle_lock:
                 self._idle.setdefault(loop, []).append(client)
+
+    def _asking(self) -> httpx.Client:
+        try:
+            return httpx.Client(**self._client_settings())
+        except (ValueError, httpx.InvalidURL) as error:
+            raise ConfigError(
+                f"The environment names a proxy that cannot be used ({error}). Mend HTTP_PROXY, HTTPS_PROXY, "
+                "ALL_PROXY or NO_PROXY, or set trust_env to false."
+            ) from error
 
     def _client_settings(self) -> dict[str, Any]:
         headers = {

@@ -93,6 +93,11 @@ def ask_server(
     )
 
 
+def listed_digest(client: httpx.Client, options: OllamaOptions) -> str:
+    """Return the digest the server lists for the model, empty when it lists none; raises `PreflightError`."""
+    return _listed(client, options).get(full_name(options.model), "")
+
+
 def full_name(model: str) -> str:
     """Return a model's name with its tag; without one it is ``latest``."""
     return model if ":" in model.rsplit("/", 1)[-1] else f"{model}:latest"

@@ -39,7 +39,7 @@ def extraction_condition() -> dg.AutomationCondition:
 
 
 def tally_condition(spec: SweepSpec) -> dg.AutomationCondition:
-    """Tally when every segment is read and an extraction changed, or the plan: a removal changes nothing else."""
+    """Tally when every segment is read and an extraction changed, the plan (by a removal only), or what is answered."""
     changed = When.any_deps_match(When.newly_updated()).allow(dg.AssetSelection.assets(spec.key("extraction")))
     replanned = When.any_deps_match(When.data_version_changed()).allow(dg.AssetSelection.assets(spec.key("corpus")))
     complete = (
@@ -48,7 +48,8 @@ def tally_condition(spec: SweepSpec) -> dg.AutomationCondition:
         & ~When.any_deps_match(When.execution_failed())
         & ~When.in_progress()
     )
-    return ((changed | replanned).since_last_handled() & complete).with_label("complete and changed")
+    anew = changed | replanned | When.code_version_changed()
+    return (anew.since_last_handled() & complete).with_label("complete and changed")
 
 
 def build_automation(spec: SweepSpec) -> dict[str, Any]:

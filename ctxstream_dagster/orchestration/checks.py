@@ -6,7 +6,7 @@ from pathlib import Path
 import dagster as dg
 
 from ctxstream_dagster.errors import StorageError
-from ctxstream_dagster.orchestration.results import Inputs, read_inputs, tally_facts
+from ctxstream_dagster.orchestration.results import differences, read_inputs, tally_facts
 from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.reduction.coverage import Coverage, counted
 from ctxstream_dagster.report.escaping import markdown_text
@@ -100,10 +100,10 @@ def build_plan_consistency(spec: SweepSpec) -> dg.AssetChecksDefinition:
         store = spec.store()
         try:
             facts = tally_facts(read_table(store.tally))
-            inputs = read_inputs(spec, version=context.resources.ollama.version(spec))
+            inputs = read_inputs(store, version=context.resources.ollama.version(spec))
         except StorageError as error:
             return dg.AssetCheckResult(passed=False, description=str(error))
-        reasons = _differences(facts, inputs)
+        reasons = differences(facts, inputs)
         return dg.AssetCheckResult(
             passed=not reasons,
             description=" ".join(reasons) or "The tally is current.",
@@ -111,17 +111,3 @@ def build_plan_consistency(spec: SweepSpec) -> dg.AssetChecksDefinition:
         )
 
     return plan_consistency
-
-
-def _differences(facts: dict[str, str], inputs: Inputs) -> list[str]:
-    reasons: list[str] = []
-    if facts["plan"] != inputs.plan_id:
-        reasons.append("The corpus was planned again since: materialize extraction and tally.")
-    if facts["version"] != inputs.version:
-        reasons.append("The question, the model or an option changed since: re-extract the stale segments.")
-    if not reasons and facts["inputs"] != inputs.fingerprint():
-        reasons.append("Segments were extracted again since: materialize the tally.")
-    if len(inputs.models()) > 1:
-        builds = ", ".join(sorted(inputs.models()))
-        reasons.append(f"Different builds of the model answered: {builds}. Extract all segments again with `refresh`.")
-    return reasons

@@ -15,7 +15,7 @@ from ctxstream_dagster.orchestration.automation import RANGE_END, RANGE_START
 from ctxstream_dagster.orchestration.home import Project
 from ctxstream_dagster.orchestration.orphans import end_orphans
 from ctxstream_dagster.orchestration.partitions import SWEEP_TAG, contiguous_ranges, partitions_name
-from ctxstream_dagster.orchestration.results import planned_keys, stored_result
+from ctxstream_dagster.orchestration.results import is_answered, planned_keys, stored_result
 from ctxstream_dagster.storage import SweepStore
 
 # The daemon could not restart a run of ours: it does not know this process.
@@ -78,7 +78,7 @@ def run_sweep(
     progress: Callable[[int], AbstractContextManager[Progress]],
     refresh: bool = False,
 ) -> Outcome:
-    """Plan, extract what is not extracted yet, and tally, each as recorded runs.
+    """Plan, extract what is not extracted yet, and tally unless nothing changed, each as recorded runs.
 
     Args:
         project: the checkout.
@@ -103,7 +103,7 @@ def run_sweep(
     runner.run(["corpus"])
     store = SweepStore(project.data_home, name)
     extraction = definitions.resolve_assets_def(dg.AssetKey([name, "extraction"]))
-    version = extraction.code_versions_by_key[extraction.key] or ""
+    version = _code_version(definitions, name, "extraction")
     keys = planned_keys(store)
     wanted = keys if refresh else _unfinished(store, version=version, keys=keys)
     policy = extraction.backfill_policy
@@ -118,7 +118,9 @@ def run_sweep(
                 # No server or no model: every other batch would be told the same.
                 refused = f"{runner.refused} "
                 break
-    withheld = runner.run(["records", "tally", "answer"], may_fail=True)
+    withheld = ""
+    if wanted or not is_answered(store, version=version, reduced_by=_code_version(definitions, name, "tally")):
+        withheld = runner.run(["records", "tally", "answer"], may_fail=True)
     failed = {
         key: stored.error
         for key in keys
@@ -198,6 +200,11 @@ def _watching(
     yield
     for key in batch:
         tell(key)
+
+
+def _code_version(definitions: dg.Definitions, sweep: str, asset: str) -> str:
+    key = dg.AssetKey([sweep, asset])
+    return definitions.resolve_assets_def(key).code_versions_by_key[key] or ""
 
 
 def _unfinished(store: SweepStore, *, version: str, keys: Sequence[str]) -> list[str]:

@@ -23,7 +23,8 @@ from ctxstream_dagster.planning.units import SegmentText
 DATA_VERSION = "dagster/data_version"
 CODE_VERSION = "dagster/code_version"
 _PREVIEW_CHARS = 240
-_REPLY_CHARS = 600
+# What a model writes within num_predict fits, so that the exact reply is on the page.
+_REPLY_CHARS = 4_000
 _TABLE_ROWS = 12
 
 
@@ -116,7 +117,6 @@ def extraction_event(
         "call": dg.MetadataValue.md(_call_table(result, num_ctx=num_ctx, file=file, reused=reused)),
         "dagster/row_count": len(result.records),
         "seconds": round(result.seconds, 3),
-        f"ollama.{model}.calls": result.calls,
         f"ollama.{model}.prompt_tokens": result.prompt_tokens,
         f"ollama.{model}.output_tokens": result.output_tokens,
     }
@@ -198,16 +198,13 @@ def _records_table(result: SegmentResult) -> str:
 
 def _call_table(result: SegmentResult, *, num_ctx: int, file: Path | UPath, reused: bool) -> str:
     """Return what is known of the calls; one value, because each metadata entry costs Dagster's database 130 bytes."""
-    attempts = ", ".join(f"{count} x {kind}" for kind, count in sorted(result.attempts.items())) or "none failed"
-    tokens = f"{result.prompt_tokens + result.output_tokens:,} in {result.calls} calls of num_ctx {num_ctx:,}"
+    failed = ", ".join(f"{count} x {kind}" for kind, count in sorted(result.attempts.items())) or "none failed"
+    cached = f", {result.cached_tokens:,} from the server's cache" if result.cached_tokens else ""
     facts = {
-        "model": f"{result.model} {result.model_digest[:12]}",
-        "server": result.server_version,
-        "tokens": tokens,
-        "from the server's cache": f"{result.cached_tokens:,} tokens",
+        "model": f"{result.model} {result.model_digest[:12]}, server {result.server_version}",
+        "calls": f"{result.calls}, {failed}, {result.splits} splits",
+        "tokens": f"{result.prompt_tokens + result.output_tokens:,} of num_ctx {num_ctx:,} a call{cached}",
         "queue wait": f"{result.queue_wait_s:.2f} s",
-        "attempts": attempts,
-        "splits": result.splits,
         "guard": result.guard,
         "reused": "yes, no call was made" if reused else "no",
         "file": f"`{file}`",

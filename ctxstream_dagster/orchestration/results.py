@@ -17,9 +17,11 @@ from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.planning.corpus import PackedCorpus
 from ctxstream_dagster.reduction.records import table_to_result
 from ctxstream_dagster.reduction.sweep import Reduction, stored_reduction
-from ctxstream_dagster.storage import SweepStore, read_table
+from ctxstream_dagster.storage import SweepStore, read_bytes, read_table
 
 _FACTS = b"ctxstream"
+ANSWER_FACTS = ("plan", "version", "inputs", "reduced_by")
+"""What an answer repeats of the facts of its tally."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,21 +70,29 @@ def planned_keys(store: SweepStore) -> list[str]:
     return [segment.key for segment in PackedCorpus.open(_plan_directory(store)).manifest]
 
 
-def read_inputs(spec: SweepSpec, *, version: str) -> Inputs:
-    """Read every extraction file of the plan in force; raises `StorageError` without a plan or for a damaged file."""
-    corpus = open_plan(spec)
+def read_inputs(store: SweepStore, *, version: str) -> Inputs:
+    """Read every extraction file of the plan in force; raises `StorageError` when there is no plan."""
+    corpus = PackedCorpus.open(_plan_directory(store))
     results = {
         segment.key: stored
         for segment in corpus.manifest
-        if (stored := stored_result(spec.store(), version=version, key=segment.key)) is not None
+        if (stored := stored_result(store, version=version, key=segment.key)) is not None
     }
     return Inputs(corpus=corpus, version=version, results=results)
 
 
 def stored_result(store: SweepStore, *, version: str, key: str) -> SegmentResult | None:
-    """Return what is stored of one segment, successful or failed; None when nothing is."""
+    """Return what is stored of one segment, successful or failed; None when nothing is.
+
+    A file that cannot be read is a failed segment with that reason, so that only this segment is asked about again.
+    """
     path = store.extraction(version, key)
-    return table_to_result(read_table(path)) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        return table_to_result(read_table(path))
+    except StorageError as error:
+        return SegmentResult(index=0, key=key, ok=False, error=str(error), error_kind="unreadable")
 
 
 def with_facts(table: pa.Table, facts: Mapping[str, str]) -> pa.Table:
@@ -111,6 +121,39 @@ def last_good(store: SweepStore) -> tuple[Reduction, dict[str, str]]:
             "interrupted. Materialize the tally again."
         )
     return stored_reduction(json.loads(facts["reduction"]), records=records, tally_table=tally), facts
+
+
+def differences(facts: Mapping[str, str], inputs: Inputs) -> list[str]:
+    """Say in sentences why a tally with these facts is not of `inputs`, or why these are not of one kind."""
+    reasons: list[str] = []
+    if facts["plan"] != inputs.plan_id:
+        reasons.append("The corpus was planned again since: materialize extraction and tally.")
+    if facts["version"] != inputs.version:
+        reasons.append("The question, the model or an option changed since: re-extract the stale segments.")
+    if not reasons and facts["inputs"] != inputs.fingerprint():
+        reasons.append("Segments were extracted again since: materialize the tally.")
+    if len(inputs.models()) > 1:
+        builds = ", ".join(sorted(inputs.models()))
+        reasons.append(f"Different builds of the model answered: {builds}. Extract all segments again with `refresh`.")
+    return reasons
+
+
+def is_answered(store: SweepStore, *, version: str, reduced_by: str) -> bool:
+    """Whether the last good answer is of the present plan and extractions, and made as the sweep says now.
+
+    Args:
+        store: of the sweep.
+        version: `extraction_version` of question, options and model.
+        reduced_by: `reduction_version` of what is declared now.
+    """
+    if not (store.answer.exists() and store.tally.exists()):
+        return False
+    facts = tally_facts(read_table(store.tally))
+    stated = json.loads(read_bytes(store.answer))
+    made_of = {name: facts.get(name) for name in ANSWER_FACTS}
+    if facts.get("reduced_by") != reduced_by or {name: stated.get(name) for name in ANSWER_FACTS} != made_of:
+        return False
+    return not differences(facts, read_inputs(store, version=version))
 
 
 def _plan_directory(store: SweepStore) -> Path | UPath:

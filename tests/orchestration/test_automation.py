@@ -67,6 +67,14 @@ def nights(checkout: Checkout, instance: dg.DagsterInstance) -> Nights:
     return night
 
 
+def test_another_answer_is_tallied_from_what_is_extracted(nights: Nights, server: FaultServer) -> None:
+    nights.settle()
+    server.reset()
+    nights.checkout.write_sweep(planning={"segment_chars": 215}, schedule={"cron": "0 3 * * *"}, answer="most")
+    assert nights.settle() == ([], 1)
+    assert server.stats.calls == 0
+
+
 def test_every_night_costs_what_changed(nights: Nights, server: FaultServer) -> None:
     lines = status_lines(60)
     everything = nights.checkout.partitions(nights.instance)

@@ -147,7 +147,7 @@ def test_lineage_of_one_segment(page: Page, stack: Stack) -> None:
     with dg.DagsterInstance.from_config(str(stack.checkout.project.dagster_home)) as instance:
         segment = stack.checkout.partitions(instance)[4]
     page.open(f"/assets/census/extraction?view=partitions&partition={segment}")
-    page.shows(segment, "source", "corpus.txt:5-5", "ticket 00004", "ollama.scripted_latest.calls")
+    page.shows(segment, "source", "corpus.txt:5-5", "ticket 00004", "ollama.scripted_latest.prompt_tokens")
     page.open("/assets/census/extraction?view=lineage")
     page.shows("manifest", "extraction", "tally")
 

@@ -11,7 +11,7 @@ from dagster._core.storage.partition_status_cache import AssetPartitionStatus
 from ctxstream_dagster.errors import ConfigError, CtxstreamError
 from ctxstream_dagster.orchestration.results import tally_facts, with_facts
 from ctxstream_dagster.reduction.records import result_to_table, table_to_result
-from ctxstream_dagster.storage import read_bytes, read_table, write_table
+from ctxstream_dagster.storage import read_bytes, read_table, write_bytes, write_table
 from tests.fault_server import FaultServer
 from tests.orchestration.checkout import Checkout, status_lines
 
@@ -214,11 +214,60 @@ def test_another_build_of_the_model_under_the_same_name_is_asked_again(
     stored = checkout.store().extraction(checkout.version(), keys[0])
     result = table_to_result(read_table(stored))
     write_table(stored, result_to_table(replace(result, model_digest="older")))
-    # One segment is missing, so that the server is asked which build it has.
-    checkout.store().extraction(checkout.version(), keys[1]).unlink()
     server.reset()
     assert checkout.run(instance, "extraction", batch=keys).success
     assert table_to_result(read_table(stored)).model_digest == result.model_digest
+
+
+def tallies(instance: dg.DagsterInstance) -> int:
+    return len(instance.fetch_materializations(dg.AssetKey(["census", "tally"]), limit=100).records)
+
+
+def test_nothing_changed_costs_no_call_and_no_tally(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
+) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    calls, tallied = server.stats.calls, tallies(instance)
+    outcome, _ = checkout.sweep(instance)
+    assert (outcome.withheld, outcome.sent, server.stats.calls) == ("", 0, calls)
+    assert len(outcome.run_ids) == 1, "only the corpus is looked at"
+    assert tallies(instance) == tallied
+
+
+def test_another_answer_of_the_same_records_is_tallied_again_without_a_call(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
+) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    calls = server.stats.calls
+    checkout.write_sweep(answer="most")
+    outcome, _ = checkout.sweep(instance)
+    assert (outcome.withheld, outcome.sent, server.stats.calls) == ("", 0, calls)
+    assert answer(checkout)["answer"] == "Answer: alpha (4; 1 above the next)"
+
+
+def test_a_damaged_file_is_a_failed_segment_and_is_asked_about_again(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
+) -> None:
+    checkout.write_corpus(status_lines(20))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    keys = checkout.partitions(instance)
+    damaged = checkout.store().extraction(checkout.version(), keys[1])
+    write_bytes(damaged, read_bytes(damaged)[:-7])
+    withheld = checkout.run(instance, "records", "tally")
+    (coverage,) = [check for check in withheld.get_asset_check_evaluations() if check.check_name == "coverage"]
+    assert not coverage.passed
+    assert keys[1] in str(coverage.metadata["failed"].value)
+    assert "is not a whole Parquet file" in str(coverage.metadata["failed"].value)
+
+    server.reset()
+    assert checkout.run(instance, "extraction", batch=keys).success
+    assert table_to_result(read_table(damaged)).ok
+    assert checkout.run(instance, "records", "tally").success
 
 
 def test_mixed_builds_of_the_model_are_told_also_where_the_reply_store_answered(

@@ -7,7 +7,7 @@ import dagster as dg
 from ctxstream_dagster.orchestration.boundary import failures
 from ctxstream_dagster.orchestration.checks import segment_url
 from ctxstream_dagster.orchestration.orphans import claim_run
-from ctxstream_dagster.orchestration.results import last_good
+from ctxstream_dagster.orchestration.results import ANSWER_FACTS, last_good
 from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.report.summary import answer_inline, answer_markdown
 from ctxstream_dagster.storage import write_bytes
@@ -31,7 +31,8 @@ def build_answer(spec: SweepSpec) -> dg.AssetsDefinition:
         with failures():
             reduction, facts = last_good(spec.store())
             stated = json.loads(facts["reduction"])
-            document = json.dumps({**stated, "sweep": spec.name, "plan": facts["plan"]}, indent=2, ensure_ascii=False)
+            made_of = {name: facts.get(name) for name in ANSWER_FACTS}
+            document = json.dumps({**stated, "sweep": spec.name, **made_of}, indent=2, ensure_ascii=False)
             write_bytes(spec.store().answer, (document + "\n").encode("utf-8"))
         return dg.MaterializeResult(
             metadata={

@@ -88,12 +88,8 @@ def extract_batch(
     # A segment that left the plan stays a partition while a run is live; there is no text to ask about.
     keys = [key for key in context.partition_keys if key in plan.stored]
     failed = {key: _LEFT for key in context.partition_keys if key not in plan.stored}
-    stored = {} if refresh else _stored(spec, keys, version=version)
     backend = ollama.backend(spec)
-    if len(stored) < len(keys):
-        # Another build of the model under the same name makes stored results stale.
-        digest = backend.preflight().digest
-        stored = {key: result for key, result in stored.items() if result.model_digest == digest}
+    stored = {} if refresh else _stored(spec, keys, version=version, digest=backend.listed_digest())
     event = _events(context, spec=spec, version=version, num_ctx=backend.options.num_ctx, keys=keys)
     for key, result in stored.items():
         yield event(result, plan.read(key), reused=True)
@@ -126,9 +122,14 @@ def _refuse_another_model(spec: SweepSpec, *, ollama: OllamaResource, version: s
         )
 
 
-def _stored(spec: SweepSpec, keys: list[str], *, version: str) -> dict[str, SegmentResult]:
+def _stored(spec: SweepSpec, keys: list[str], *, version: str, digest: str) -> dict[str, SegmentResult]:
     found = {key: stored_result(spec.store(), version=version, key=key) for key in keys}
-    return {key: result for key, result in found.items() if result is not None and result.ok}
+    # Another build of the model under the same name makes a result stale; without a server nobody can tell.
+    return {
+        key: result
+        for key, result in found.items()
+        if result is not None and result.ok and digest in ("", result.model_digest)
+    }
 
 
 def _stream(

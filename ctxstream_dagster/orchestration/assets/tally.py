@@ -4,6 +4,7 @@ One step writes both, so they always speak of the same extractions. Below `min_c
 good files stay, and the run fails naming the segments.
 """
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -24,6 +25,9 @@ from ctxstream_dagster.reduction.tally import TALLY_SCHEMA
 from ctxstream_dagster.report.summary import answer_inline, answer_markdown
 from ctxstream_dagster.storage import write_table
 
+REDUCTION_VERSION = 1
+"""Raised when the same extractions give another tally or answer than before."""
+
 
 def build_tally(spec: SweepSpec) -> dg.AssetsDefinition:
     """Return the assets that turn extractions into the records behind the tally, and the tally."""
@@ -36,6 +40,7 @@ def build_tally(spec: SweepSpec) -> dg.AssetsDefinition:
         "owners": list(spec.owners),
         "tags": dict(spec.tags),
         "kinds": {"parquet", "arrow"},
+        "code_version": reduction_version(spec),
         "automation_condition": tally_condition(spec),
     }
     records = dg.AssetSpec(
@@ -59,7 +64,7 @@ def build_tally(spec: SweepSpec) -> dg.AssetsDefinition:
     def reduce(context: dg.AssetExecutionContext, ollama: OllamaResource) -> Iterator[Any]:
         claim_run(context, spec.run_tags())
         with failures():
-            inputs = read_inputs(spec, version=ollama.version(spec))
+            inputs = read_inputs(spec.store(), version=ollama.version(spec))
             reduction = reduce_sweep(
                 inputs.corpus,
                 inputs.results.values(),
@@ -81,11 +86,19 @@ def build_tally(spec: SweepSpec) -> dg.AssetsDefinition:
     return reduce
 
 
+def reduction_version(spec: SweepSpec) -> str:
+    """Hash what decides a tally and its answer beside the extractions: 12 hexadecimal digits."""
+    question = spec.question
+    content = [REDUCTION_VERSION, spec.answer.value, question.mode, question.labels, spec.min_coverage]
+    return hashlib.sha256(json.dumps(content).encode("ascii")).hexdigest()[:12]
+
+
 def _write(spec: SweepSpec, *, inputs: Inputs, reduction: Reduction) -> None:
     facts = {
         "plan": inputs.plan_id,
         "version": inputs.version,
         "inputs": inputs.fingerprint(),
+        "reduced_by": reduction_version(spec),
         "question": spec.question.extract,
         "reduction": json.dumps(reduction_json(reduction), ensure_ascii=False),
     }
