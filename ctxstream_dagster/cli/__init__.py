@@ -12,9 +12,8 @@ import typer
 from ctxstream_dagster import __version__
 from ctxstream_dagster.cli.ask import ask_command
 from ctxstream_dagster.cli.check import check_command
-from ctxstream_dagster.cli.dagster_checks import dagster_findings
 from ctxstream_dagster.cli.dev import dev_command
-from ctxstream_dagster.cli.doctor import MORE_CHECKS, doctor_command
+from ctxstream_dagster.cli.doctor import doctor_command
 from ctxstream_dagster.cli.exits import EXIT_INTERRUPTED, EXIT_USAGE, EXIT_WITHHELD
 from ctxstream_dagster.cli.gc import gc_command
 from ctxstream_dagster.cli.graph import graph_command
@@ -61,7 +60,6 @@ app.command("graph")(graph_command)
 app.command("dev")(dev_command)
 app.command("doctor")(doctor_command)
 app.command("gc")(gc_command)
-MORE_CHECKS.append(dagster_findings)
 app.command("serve-model")(serve_model)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import tempfile
 from collections.abc import Iterator
@@ -15,67 +14,76 @@ from rich.table import Table
 from rich.text import Text
 
 from ctxstream_dagster.cli.exits import EXIT_WITHHELD
+from ctxstream_dagster.cli.options import (
+    CUE,
+    OLLAMA,
+    PLANNING,
+    BoundarySlack,
+    Cue,
+    Examples,
+    Extract,
+    HowToAnswer,
+    Json,
+    MaxTokens,
+    Model,
+    OverlapChars,
+    Paths,
+    RecordDelim,
+    SegmentBoundary,
+    SegmentChars,
+    Url,
+    written_example,
+)
 from ctxstream_dagster.cli.progress import SweepProgress
-from ctxstream_dagster.errors import ConfigError
 from ctxstream_dagster.extraction.advice import server_advice
 from ctxstream_dagster.extraction.budget import within_context
 from ctxstream_dagster.extraction.ollama import OllamaBackend
 from ctxstream_dagster.extraction.options import OllamaOptions
-from ctxstream_dagster.extraction.question import Example, Mode, Question
+from ctxstream_dagster.extraction.question import Mode, Question
 from ctxstream_dagster.extraction.records import SegmentResult
 from ctxstream_dagster.extraction.store import ReplyStore
 from ctxstream_dagster.extraction.stream import PipelineOptions, stream_segments
 from ctxstream_dagster.planning.corpus import PackedCorpus, pack
-from ctxstream_dagster.planning.options import Boundary, ManifestOptions, UnitKind, written_delimiter
+from ctxstream_dagster.planning.line_ends import line_end_hint
+from ctxstream_dagster.planning.options import ManifestOptions, UnitKind, written_delimiter
 from ctxstream_dagster.reduction.answer import Answer, number
 from ctxstream_dagster.reduction.sweep import Reduction, reduce_sweep, reduction_json
 from ctxstream_dagster.storage import cache_home, data_home, replies_path
 
-_CUE = next(str(entry.default) for entry in dataclasses.fields(Question) if entry.name == "cue")
-_OLLAMA = OllamaOptions()
-_PLANNING = ManifestOptions()
-
 
 def ask_command(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Files, globs, or a directory of code.")],
+    paths: Paths,
     *,
     mode: Annotated[
         Mode, typer.Option(help="labels: a label for every unit; records: keys by unit; counts: the model counts.")
     ],
-    extract: Annotated[str, typer.Option(metavar="TEXT", help="What to look for, in plain words.")],
-    answer: Annotated[Answer, typer.Option(help="What code concludes from the tally.")] = Answer.LIST,
+    extract: Extract,
+    answer: HowToAnswer = Answer.LIST,
     labels: Annotated[str, typer.Option(metavar="A,B,C", help="The closed set of labels, separated by commas.")] = "",
-    cue: Annotated[
-        str,
-        typer.Option(metavar="TEXT", help="In labels: words that end the question, as in the text: Status:"),
-    ] = _CUE,
-    example: Annotated[
-        list[str] | None, typer.Option(metavar="'TEXT => REPLY'", help="A solved example; may be given many times.")
-    ] = None,
-    url: Annotated[str, typer.Option(help="The server; left out, OLLAMA_HOST.")] = "",
-    model: Annotated[str, typer.Option(envvar="CTXSTREAM_MODEL", help="A model of `ollama list`.")] = _OLLAMA.model,
+    cue: Cue = CUE,
+    example: Examples = None,
+    url: Url = "",
+    model: Model = OLLAMA.model,
     concurrency: Annotated[
         int, typer.Option(min=1, max=256, help="Model calls in flight, at most the server's OLLAMA_NUM_PARALLEL.")
     ] = 2,
-    num_ctx: Annotated[int, typer.Option(help="Context of every call, in tokens.")] = _OLLAMA.num_ctx,
-    num_predict: Annotated[int, typer.Option(help="Most tokens of a reply.")] = _OLLAMA.num_predict,
+    num_ctx: Annotated[int, typer.Option(help="Context of every call, in tokens.")] = OLLAMA.num_ctx,
+    num_predict: Annotated[int, typer.Option(help="Most tokens of a reply.")] = OLLAMA.num_predict,
     unit: Annotated[
         UnitKind, typer.Option(help="What a directory of code is asked about: its lines, or its functions and types.")
     ] = "line",
     units_per_window: Annotated[int | None, typer.Option(help="Units in one call; 0 for a whole segment.")] = None,
-    segment_chars: Annotated[int, typer.Option(help="Most characters of a segment.")] = _PLANNING.segment_chars,
-    overlap_chars: Annotated[
-        int, typer.Option(help="Characters of the segment before shown as context; none in labels.")
-    ] = _PLANNING.overlap_chars,
-    boundary: Annotated[
-        Boundary, typer.Option(help="Where a segment ends: at the last record, or so that plans survive edits.")
-    ] = "nearest",
-    record_delim: Annotated[str, typer.Option(help=r"What ends a record; \n and \t may be written so.")] = r"\n",
+    segment_chars: SegmentChars = PLANNING.segment_chars,
+    overlap_chars: OverlapChars = PLANNING.overlap_chars,
+    boundary: SegmentBoundary = PLANNING.boundary,
+    boundary_slack: BoundarySlack = None,
+    record_delim: RecordDelim = r"\n",
+    max_tokens: MaxTokens = None,
     min_coverage: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Share of segments to be read, or the answer is withheld.")
     ] = 1.0,
     refresh: Annotated[bool, typer.Option("--refresh", help="Ask again even where a reply is stored.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Ask a counting question of a corpus and print the answer.
 
@@ -86,7 +94,7 @@ def ask_command(
         mode=mode,
         labels=tuple(label.strip() for label in labels.split(",") if label.strip()),
         cue=cue,
-        examples=tuple(_example(written) for written in example or ()),
+        examples=tuple(written_example(written) for written in example or ()),
         units_per_window=units_per_window,
     )
     options = OllamaOptions(url=url, model=model, num_ctx=num_ctx, num_predict=num_predict)
@@ -94,10 +102,13 @@ def ask_command(
         segment_chars=segment_chars,
         overlap_chars=overlap_chars,
         boundary=boundary,
-        unit=unit,
+        boundary_slack=boundary_slack,
         record_delim=written_delimiter(record_delim),
+        max_tokens=max_tokens,
+        unit=unit,
     )
     _note(question.advice())
+    _note(line_end_hint(paths, delim=planning.record_delim, way="--record-delim '\\r'"))
     with tempfile.TemporaryDirectory(prefix="ctxstream-") as directory:
         planning = within_context(planning, question=question, options=options)
         corpus = pack(paths, directory=Path(directory) / "plan", options=planning)
@@ -113,13 +124,6 @@ def ask_command(
         print_reduction(reduction, withheld=withheld)
     if withheld:
         raise typer.Exit(EXIT_WITHHELD)
-
-
-def _example(written: str) -> Example:
-    text, arrow, reply = written.rpartition("=>")
-    if not arrow or not text.strip() or not reply.strip():
-        raise ConfigError(f"An example is written 'TEXT => REPLY', not {written[:80]!r}.")
-    return Example(text=text.strip(), reply=reply.strip())
 
 
 def _note(sentence: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ctxstream_dagster.cli.doctor import Finding
+from ctxstream_dagster.cli.finding import Finding
 from ctxstream_dagster.errors import ConfigError
 
 

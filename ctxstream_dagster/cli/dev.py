@@ -28,10 +28,16 @@ def dev_command(
 
     project = find_project()
     _check_free(host, port)
-    ensure_home(project)
+    home = ensure_home(project)
     typer.echo(f"The Dagster UI: http://{host}:{port}  (Ctrl-C stops it; nothing is lost)")
     sys.stdout.flush()
-    command = [sys.executable, "-m", "dagster", "dev", "--workspace", str(project.root / "workspace.yaml")]
+    # What replaces `dagster dev` wants a project laid out its own way.
+    quiet = ["-W", "ignore:Function `dev_command` is superseded"]
+    command = [sys.executable, *quiet, "-m", "dagster", "dev", "--workspace", str(project.root / "workspace.yaml")]
+    if os.environ.get("CTXSTREAM_HOME"):
+        os.environ["CTXSTREAM_HOME"] = str(project.data_home)
+    # Beside the checkout's own dagster.yaml, of which the home has a copy, Dagster would warn that it is not used.
+    os.chdir(home)
     # A shell script starts background commands with Ctrl-C ignored, and Dagster would hand that on to all it starts.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Replaced, not spawned: Ctrl-C and kill reach Dagster itself.

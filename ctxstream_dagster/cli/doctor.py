@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ctxstream_dagster.cli.dagster_checks import dagster_findings
+from ctxstream_dagster.cli.finding import Finding
+from ctxstream_dagster.cli.options import OLLAMA, Json, Model, Url
+from ctxstream_dagster.embedded.server import VERSION as EMBEDDED_VERSION
 from ctxstream_dagster.errors import BackendError, PreflightError
 from ctxstream_dagster.extraction.ollama import OllamaBackend
 from ctxstream_dagster.extraction.options import OllamaOptions
@@ -20,46 +23,23 @@ from ctxstream_dagster.extraction.preflight import CHECKS
 from ctxstream_dagster.extraction.probe import measure
 
 EXIT_WOULD_NOT_RUN = 1
-_DEFAULTS = OllamaOptions()
 _MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "problem": "[red]problem[/]", "skipped": "skipped"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One line of the doctor's table.
-
-    Attributes:
-        check: what was looked at.
-        state: ``problem`` keeps a sweep from running, ``warning`` does not; ``skipped`` waits for an earlier problem.
-        found: what is the case.
-        change: what to do about it, empty when nothing.
-    """
-
-    check: str
-    state: Literal["ok", "warning", "problem", "skipped"]
-    found: str
-    change: str = ""
-
-
-MORE_CHECKS: list[Callable[[], Iterable[Finding]]] = []
-"""Checks beyond the model server; each is called once and yields its lines."""
 
 
 def doctor_command(
     *,
-    url: Annotated[str, typer.Option(help="The server; left out, OLLAMA_HOST.")] = "",
-    model: Annotated[str, typer.Option(envvar="CTXSTREAM_MODEL", help="A model of `ollama list`.")] = _DEFAULTS.model,
-    num_ctx: Annotated[int, typer.Option(help="Context a sweep would ask for, in tokens.")] = _DEFAULTS.num_ctx,
+    url: Url = "",
+    model: Model = OLLAMA.model,
+    num_ctx: Annotated[int, typer.Option(help="Context a sweep would ask for, in tokens.")] = OLLAMA.num_ctx,
     concurrency: Annotated[int, typer.Option(min=1, max=64, help="Calls a sweep would keep in flight.")] = 2,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check server, version, model, context, slots, speed and the Dagster home; exit status 1 if a sweep would not run.
 
     ctxstream doctor --url 127.0.0.1:11434 --model gemma4:e4b
     """
     findings = list(_server_findings(OllamaOptions(url=url, model=model, num_ctx=num_ctx), concurrency=concurrency))
-    for check in MORE_CHECKS:
-        findings += check()
+    findings += dagster_findings()
     would_run = all(finding.state != "problem" for finding in findings)
     if as_json:
         checks = [dataclasses.asdict(finding) for finding in findings]
@@ -74,7 +54,7 @@ def _server_findings(options: OllamaOptions, *, concurrency: int) -> Iterator[Fi
     passed: list[Finding] = []
     backend = OllamaBackend(options)
     try:
-        backend.facts(passed=lambda check, found: passed.append(Finding(check=check, state="ok", found=found)))
+        facts = backend.facts(passed=lambda check, found: passed.append(Finding(check=check, state="ok", found=found)))
     except PreflightError as error:
         yield from passed
         failed, *later = CHECKS[len(passed) :]
@@ -94,7 +74,10 @@ def _server_findings(options: OllamaOptions, *, concurrency: int) -> Iterator[Fi
     yield Finding(check="speed", state="ok", found=f"{measured.call_s:.2f} s for a call of one unit{rate}")
     found = f"{measured.at_once} of {measured.concurrency} calls ran at once"
     if measured.at_once < measured.concurrency:
-        change = f"Set OLLAMA_NUM_PARALLEL={concurrency} for the server, or use --concurrency {measured.at_once}."
+        raised = f"Set OLLAMA_NUM_PARALLEL={concurrency} for the server"
+        if facts.version == EMBEDDED_VERSION:
+            raised = f"Start it with `ctxstream serve-model --parallel {concurrency}`"
+        change = f"{raised}, or keep at most {measured.at_once} in flight (--concurrency, in_flight)."
         yield Finding(check="slots", state="warning", found=found, change=change)
     else:
         yield Finding(check="slots", state="ok", found=found)

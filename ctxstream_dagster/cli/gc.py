@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ctxstream_dagster.cli.options import Json
+
 
 def gc_command(
     names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Sweeps; all when left out.")] = None,
@@ -15,7 +17,7 @@ def gc_command(
         float, typer.Option(min=0, help="Keep what was written in the last so many days: a revert then costs no call.")
     ] = 30,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Remove old plans, and extraction files of segments or questions that are no longer asked.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ctxstream_dagster.cli.options import Cue, Examples, Extract, HowToAnswer, Json, written_example
 from ctxstream_dagster.errors import ConfigError, CorpusError, UsageError
 from ctxstream_dagster.planning.discover import discover
 from ctxstream_dagster.reduction.answer import Answer
@@ -25,16 +27,19 @@ def init_command(
     corpus: Annotated[
         list[str] | None, typer.Option(metavar="PATH", help="A file, a glob or a directory; may be repeated.")
     ] = None,
-    extract: Annotated[str, typer.Option(metavar="TEXT", help="What to look for, in plain words.")] = "",
+    extract: Extract = "",
     labels: Annotated[
         str | None, typer.Option(metavar="A,B,C", help="The closed set of labels; empty to let the model name keys.")
     ] = None,
-    answer: Annotated[Answer, typer.Option(help="What code concludes from the tally.")] = Answer.LIST,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    answer: HowToAnswer = Answer.LIST,
+    cue: Cue = "",
+    example: Examples = None,
+    as_json: Json = False,
 ) -> None:
     """Write assets/sweeps/NAME/defs.yaml from three answers: which text, what to look for, which labels.
 
-    Asks on a terminal for what is not given by options. Never overwrites a sweep.
+    Asks on a terminal for what is not given by options. A path is looked for where you are, then in the project, and
+    written as seen from the project. Never overwrites a sweep.
 
     ctxstream init todo_owners --corpus "src/**/*.py" --extract "Who owns this TODO?" --labels ""
     """
@@ -46,11 +51,15 @@ def init_command(
     project = find_project()
     file = project.definitions_file.parent / "sweeps" / name / "defs.yaml"
     _refuse_existing(name, file)
-    paths = corpus or [_ask("Which text? A file, a glob or a directory")]
+    given = corpus or [_ask("Which text? A file, a glob or a directory")]
+    paths = [_from_project(path, project=project) for path in given]
     extract = extract or _ask("What should the model look for, in plain words?")
     if labels is None:
         labels = _ask("Which labels, separated by commas? Empty: the model names keys", default="")
-    attributes = new_sweep(corpus=paths, extract=extract, labels=labels, answer=answer.value)
+    examples = [written_example(written) for written in example or ()]
+    attributes = new_sweep(
+        corpus=paths, extract=extract, labels=labels, answer=answer.value, cue=cue, examples=examples
+    )
     _validate(attributes, name=name, project=project)
     write_bytes(file, sweep_yaml(attributes).encode("utf-8"))
     write_bytes(project.definitions_file.parent / "sweep.schema.json", schema_bytes(json_schema()))
@@ -94,9 +103,29 @@ def _validate(attributes: dict[str, Any], *, name: str, project: Project) -> Non
         raise ConfigError("; ".join(item["msg"] for item in error.errors())) from error
 
 
+def _from_project(path: str, *, project: Project) -> str:
+    """Return a path as a sweep reads it, from the project's root, when there is something at it where the user is."""
+    here = Path.cwd()
+    expanded = Path(path).expanduser()
+    if here == project.root or expanded.is_absolute() or not _is_there(here / expanded):
+        return path
+    # Not `resolve`: a link is named as the user named it.
+    absolute = Path(os.path.abspath(here / expanded))  # noqa: PTH100
+    return absolute.relative_to(project.root).as_posix() if absolute.is_relative_to(project.root) else str(absolute)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        discover([path])
+    except CorpusError:
+        return False
+    return True
+
+
 def _missing(paths: Sequence[str], *, project: Project) -> str:
+    """Return a sentence when the corpus cannot be found from the project; else an empty one."""
     try:
         discover([project.root / Path(path).expanduser() for path in paths])
     except CorpusError as error:
-        return str(error)
+        return f"there is no text yet: {error} Paths in a defs.yaml start from {project.root}."
     return ""

@@ -5,44 +5,42 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ctxstream_dagster.cli.options import (
+    PLANNING,
+    BoundarySlack,
+    Json,
+    MaxTokens,
+    OverlapChars,
+    Paths,
+    RecordDelim,
+    SegmentBoundary,
+    SegmentChars,
+)
 from ctxstream_dagster.planning.corpus import PackedCorpus, pack
-from ctxstream_dagster.planning.options import Boundary, ManifestOptions, written_delimiter
+from ctxstream_dagster.planning.line_ends import line_end_hint
+from ctxstream_dagster.planning.options import ManifestOptions, written_delimiter
 from ctxstream_dagster.reduction.coverage import counted
 
-_DEFAULTS = ManifestOptions()
 _SHOWN_SEGMENTS = 20
 _SHOWN_SKIPPED = 20
 
 
 def plan_command(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Files, globs, or a directory of code.")],
+    paths: Paths,
     *,
-    segment_chars: Annotated[
-        int, typer.Option(help="Most characters of a segment, overlap included.")
-    ] = _DEFAULTS.segment_chars,
-    overlap_chars: Annotated[
-        int, typer.Option(help="Most characters of the segment before shown in front, in whole records.")
-    ] = _DEFAULTS.overlap_chars,
-    boundary: Annotated[
-        Boundary, typer.Option(help="Where a segment ends: at the last record, or so that plans survive edits.")
-    ] = "nearest",
-    boundary_slack: Annotated[
-        int | None, typer.Option(help="How far before the limit a record's end is preferred; else 4000 or a quarter.")
-    ] = None,
-    record_delim: Annotated[
-        str, typer.Option(help=r"What ends a record; \n, \r, \t, \\, \xNN and \uNNNN may be written so.")
-    ] = r"\n",
-    max_tokens: Annotated[
-        int | None, typer.Option(help="Most tokens of a segment by the upper estimate; left out, no limit.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    segment_chars: SegmentChars = PLANNING.segment_chars,
+    overlap_chars: OverlapChars = PLANNING.overlap_chars,
+    boundary: SegmentBoundary = PLANNING.boundary,
+    boundary_slack: BoundarySlack = None,
+    record_delim: RecordDelim = r"\n",
+    max_tokens: MaxTokens = None,
+    as_json: Json = False,
 ) -> None:
     """Show how a corpus would be cut, and what of it would be skipped. No model is called.
 
@@ -58,10 +56,12 @@ def plan_command(
     )
     with tempfile.TemporaryDirectory(prefix="ctxstream-") as directory:
         corpus = pack(paths, directory=Path(directory) / "plan", options=options)
+    hint = line_end_hint(paths, delim=options.record_delim, way="--record-delim '\\r'")
     if as_json:
-        typer.echo(json.dumps(plan_json(corpus), ensure_ascii=False, indent=2))
+        document = {**plan_json(corpus), **({"hint": hint} if hint else {})}
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
     else:
-        _print(corpus)
+        _print(corpus, hint=hint)
 
 
 def plan_json(corpus: PackedCorpus) -> dict[str, object]:
@@ -89,7 +89,7 @@ def plan_json(corpus: PackedCorpus) -> dict[str, object]:
     }
 
 
-def _print(corpus: PackedCorpus) -> None:
+def _print(corpus: PackedCorpus, *, hint: str) -> None:
     console = Console(soft_wrap=True, highlight=False)
     table = Table("segment", "key", "from", "chars", "overlap", box=None, header_style="bold")
     for column in (0, 3, 4):
@@ -110,6 +110,8 @@ def _print(corpus: PackedCorpus) -> None:
         )
     if len(corpus.skipped) > _SHOWN_SKIPPED:
         console.print(f"… and {len(corpus.skipped) - _SHOWN_SKIPPED:,} more skipped; --json lists all.")
+    if hint:
+        console.print(f"Hint: {hint}", markup=False)
     console.print(_summary(corpus), style="bold", markup=False)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ctxstream_dagster.cli.options import Json, SweepName
 from ctxstream_dagster.errors import ConfigError, UsageError, nearest_name
 from ctxstream_dagster.planning.corpus import PackedCorpus
 from ctxstream_dagster.reduction.answer import Answer
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def report_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The sweep's name: its folder under assets/sweeps.")],
+    name: SweepName,
     *,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write it; left out, evidence.html beside the tally.")
@@ -30,7 +31,7 @@ def report_command(
     latest: Annotated[
         bool, typer.Option("--latest", help="Show what is extracted now, even where its tally is withheld.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write a sweep's evidence page: every counted record in its source, what was rejected, failed and skipped.
 
@@ -56,7 +57,8 @@ def report_command(
             typer.echo(line)
         typer.echo(f"Evidence: {file} ({len(page) / 1e6:.1f} MB)")
     if open_it and not webbrowser.open(file.as_uri()):
-        raise UsageError(f"No browser could be started. Open {file} yourself; it is complete.")
+        # The page is what was asked for, and it is there.
+        typer.echo(f"No browser could be started here. The page is complete: open {file} in one.", err=True)
 
 
 def _last_good(project: Project, store: SweepStore) -> Evidence:

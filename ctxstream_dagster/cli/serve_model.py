@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
@@ -38,9 +38,13 @@ def serve_model(
     weights = known_weights(model)
     here = urlsplit(base_url(os.environ.get("OLLAMA_HOST", "")))
     host, port = host or here.hostname or "127.0.0.1", here.port or 11434 if port is None else port
+    # Before hundreds of megabytes are fetched for nothing.
+    with _reporting(host, port):
+        EmbeddedServer.probe(host=host, port=port)
     path = obtain(weights, say=_say)
     engine = LlamaEngine(weights, path, threads=threads or _half_the_cores(), parallel=parallel)
-    server = _listen(engine, host=host, port=port)
+    with _reporting(host, port):
+        server = EmbeddedServer(engine, host=host, port=port)
     _say(f"{weights.name} answers at {server.url} ({weights.licence}). Ctrl-C stops it.")
     with _stopped_by_signals():
         server.serve_forever()
@@ -58,16 +62,19 @@ def _half_the_cores() -> int:
     return max(1, min((os.cpu_count() or 2) // 2, 8))
 
 
-def _listen(engine: Any, *, host: str, port: int) -> EmbeddedServer:
+@contextmanager
+def _reporting(host: str, port: int) -> Iterator[None]:
     try:
-        return EmbeddedServer(engine, host=host, port=port)
+        yield
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise UsageError(
                 f"Port {port} of {host} is taken, perhaps by Ollama itself. Choose another (--port), and point "
                 "OLLAMA_HOST at it."
             ) from error
-        raise UsageError(f"Cannot listen on {host}:{port}: {error.strerror or error}.") from error
+        raise UsageError(
+            f"Cannot listen on {host}:{port}: {error.strerror or error}. Choose another --host or --port."
+        ) from error
 
 
 @contextmanager

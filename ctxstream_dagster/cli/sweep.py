@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ctxstream_dagster.cli.exits import EXIT_USAGE, EXIT_WITHHELD
+from ctxstream_dagster.cli.options import Json, SweepName
 from ctxstream_dagster.cli.progress import SweepProgress
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def sweep_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The sweep's name: its folder under assets/sweeps.")],
+    name: SweepName,
     *,
     refresh: Annotated[bool, typer.Option("--refresh", help="Ask again even where a result is stored.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Run a declared sweep and print its answer; exit status 1 when it is withheld, 2 when nothing could be asked.
 

@@ -40,8 +40,15 @@ class EmbeddedServer(ThreadingHTTPServer):
         self.engine = engine
         self.slots = Slots(engine)
         self.stopping = threading.Event()
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.address_family = _family(host)
         super().__init__((host, port), _Handler)
+
+    @staticmethod
+    def probe(*, host: str, port: int) -> None:
+        """Raise `OSError` where a server could not listen."""
+        with socket.socket(_family(host)) as listening:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind((host, port))
 
     @property
     def url(self) -> str:
@@ -66,6 +73,10 @@ class EmbeddedServer(ThreadingHTTPServer):
         self.stopping.set()
         super().server_close()
         self.slots.close(timeout_s=_STOP_S)
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 class _Handler(BaseHTTPRequestHandler):

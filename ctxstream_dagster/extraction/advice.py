@@ -30,7 +30,8 @@ def server_advice(results: Iterable[SegmentResult]) -> list[str]:
     if calls >= _LEAST_CALLS and waited_s > _WAITING_SHARE * took_s > 0:
         sentences.append(
             f"Calls spent {waited_s / took_s:.0%} of their time waiting in the server. "
-            "Keep no more in flight than it runs in parallel (OLLAMA_NUM_PARALLEL, 1 by default)."
+            "Keep no more in flight than it runs in parallel: OLLAMA_NUM_PARALLEL, or `serve-model --parallel`, 1 by "
+            "default."
         )
     if reloaded >= _RELOADED_SEGMENTS:
         sentences.append(

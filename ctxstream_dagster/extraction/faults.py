@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.utils
 import json
 import time
+from http import HTTPStatus
 from typing import Any, cast
 
 import httpx
@@ -51,7 +52,7 @@ def error_text(body: str) -> str:
 
 def status_error(status: int, body: str, *, model: str, retry_after: str = "") -> BackendError:
     """Return the error for a reply with an HTTP status other than 200."""
-    said = error_text(body)
+    said = error_text(body) or f"{_phrase(status)}, without a message."
     kind = f"http-{status}"
     if any(mark in body.lower() for mark in _OVERFLOW):
         return ContextOverflow(f"The prompt is longer than the model's context: {said}", kind="context")
@@ -60,6 +61,8 @@ def status_error(status: int, body: str, *, model: str, retry_after: str = "") -
     if status in _TRANSIENT_STATUS:
         wait = _retry_after_s(retry_after)
         return ServerUnavailable(f"The server answered {status}: {said}", kind=kind, retry_after_s=wait)
+    if 300 <= status < 400:
+        return PermanentError(f"The server redirects elsewhere ({status} {_phrase(status)}). {_NOT_OLLAMA}", kind=kind)
     if status >= 500:
         return _server_error(said, kind=kind)
     return PermanentError(_refusal(status, said, model=model), kind=kind)
@@ -126,6 +129,13 @@ def _refusal(status: int, said: str, *, model: str) -> str:
     if status in (404, 405):
         return f"The server has no /api/chat ({status}). {_NOT_OLLAMA}"
     return f"The server rejects the request ({status}): {said}"
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return f"HTTP status {status}"
 
 
 def _unwrap(message: object) -> object:

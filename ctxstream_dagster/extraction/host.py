@@ -19,7 +19,8 @@ def base_url(host: str) -> str:
     Without a scheme the port defaults to 11434, with one to the scheme's own (80, 443). A path prefix is kept. An
     address that only a server can listen on (0.0.0.0, ::) becomes the loopback address. An empty host is the loopback.
 
-    Raises `ConfigError` for another scheme, a port that is no port, or credentials inside the address.
+    Raises `ConfigError` for another scheme, a port that is no port, and credentials, a query or a fragment inside the
+    address.
     """
     given = host.strip().strip("\"'")
     scheme, separator, rest = given.partition("://")
@@ -37,6 +38,8 @@ def base_url(host: str) -> str:
         raise ConfigError(f"The server address {host!r} holds no host name. Example: 127.0.0.1:11434")
     if parts.username is not None:
         raise ConfigError("The server address holds a user name or key; set OLLAMA_API_KEY instead.")
+    if parts.query or parts.fragment or rest.endswith(("?", "#")):
+        raise ConfigError(f"The server address {host!r} holds a query or a fragment (? or #), which would be lost.")
     if port is None:
         port = _SCHEME_PORTS[scheme] if separator else _DEFAULT_PORT
     path = parts.path.strip("/")

@@ -4,14 +4,14 @@ import inspect
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, asdict, fields
 from itertools import takewhile
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from ctxstream_dagster.extraction.options import OllamaOptions
-from ctxstream_dagster.extraction.question import Question
+from ctxstream_dagster.extraction.question import Example, Question
 from ctxstream_dagster.orchestration.component import SweepComponent
 from ctxstream_dagster.orchestration.spec import Schedule
 from ctxstream_dagster.planning.options import ManifestOptions
@@ -46,12 +46,18 @@ _ENTRY = re.compile(r"([a-z_][a-z0-9_]*(?:, [a-z_][a-z0-9_]*)*): (.*)", re.DOTAL
 _TEMPLATE = {"type": "string", "pattern": r"\{\{.*\}\}"}
 
 
-def new_sweep(*, corpus: Sequence[str], extract: str, labels: str, answer: str) -> dict[str, Any]:
+def new_sweep(
+    *, corpus: Sequence[str], extract: str, labels: str, answer: str, cue: str = "", examples: Sequence[Example] = ()
+) -> dict[str, Any]:
     """Return the attributes of a new sweep; without `labels` (separated by commas) the model names the keys."""
     closed = [label.strip() for label in labels.split(",") if label.strip()]
-    question = {"mode": "labels", "extract": extract, "labels": closed}
+    question: dict[str, Any] = {"mode": "labels", "extract": extract, "labels": closed}
     if not closed:
         question = {"mode": "records", "extract": extract}
+    if cue:
+        question["cue"] = cue
+    if examples:
+        question["examples"] = [asdict(example) for example in examples]
     return {"corpus": list(corpus), "question": question, "answer": answer}
 
 

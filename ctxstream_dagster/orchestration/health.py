@@ -83,11 +83,14 @@ def _home(project: Project, *, home: Path) -> Condition:
     leftovers = sorted(project.root.glob(".tmp_dagster_home_*"))
     temporary = home.is_relative_to(tempfile.gettempdir()) or home.name.startswith(".tmp_dagster_home_")
     if temporary:
+        own = home == project.root / ".dagster"
         return Condition(
             subject="Dagster home",
             state="warning",
             found=f"{home} is temporary: runs and partitions will be lost",
-            change="Unset DAGSTER_HOME to keep them in .dagster, or set it to a lasting directory.",
+            change="Move the checkout to a lasting directory, or set DAGSTER_HOME to one."
+            if own
+            else "Unset DAGSTER_HOME to keep them in .dagster, or set it to a lasting directory.",
         )
     if leftovers:
         return Condition(

@@ -1,4 +1,4 @@
-"""``dg scaffold defs SweepComponent NAME``: the same commented file that ``ctxstream init`` writes."""
+"""``dg scaffold defs <component> NAME``: the same commented file that ``ctxstream init`` writes."""
 
 from typing import Literal
 
@@ -15,6 +15,7 @@ class SweepParams(BaseModel):
     corpus: str = Field("README.md", description="A file, a glob or a directory, from the project's root.")
     extract: str = Field("Say here what to look for.", description="What to look for, in plain words.")
     labels: str = Field("yes,no", description="The closed set, separated by commas; empty to let the model name keys.")
+    cue: str = Field("", description="Words that end the question, as in the text; empty for the default.")
     answer: Literal["least", "most", "total", "list"] = Field("list", description="What code concludes from the tally.")
 
 
@@ -35,5 +36,7 @@ class SweepScaffolder(dg.Scaffolder[SweepParams]):
         if request.scaffold_format != "yaml" or request.append or file.exists():
             raise UsageError(f"A new sweep is a new {file}; in Python, call ctxstream_dagster's build_sweep instead.")
         given = request.params
-        attributes = new_sweep(corpus=[given.corpus], extract=given.extract, labels=given.labels, answer=given.answer)
+        attributes = new_sweep(
+            corpus=[given.corpus], extract=given.extract, labels=given.labels, answer=given.answer, cue=given.cue
+        )
         write_bytes(file, sweep_yaml(attributes).encode("utf-8"))

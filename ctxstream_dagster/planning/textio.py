@@ -14,6 +14,7 @@ Broken UTF-16 (half a surrogate pair, an odd last byte) becomes U+FFFD.
 from __future__ import annotations
 
 import codecs
+import errno
 import io
 import os
 import stat
@@ -25,6 +26,7 @@ from typing import BinaryIO
 from ctxstream_dagster.errors import CorpusError
 
 BLOCK_BYTES = 1 << 20
+MOST_UNSIZED_BYTES = 64 << 20
 
 _Decode = Callable[[bytes, bool], str]
 
@@ -89,11 +91,13 @@ def open_text(path: Path) -> TextFile | Unreadable:
         # Opening a pipe or a device could block for ever.
         if not stat.S_ISREG(path.stat().st_mode):
             return Unreadable(reason="special-file", detail="neither a file nor a directory")
-        file = path.open("rb", buffering=0)
+        file: BinaryIO = io.FileIO(path, opener=_without_waiting)
     except OSError as error:
         return Unreadable(reason="unreadable", detail=error.strerror or str(error))
     try:
         size = os.fstat(file.fileno()).st_size
+        if not size:
+            file, size = _without_size(file)
         verdict = _verdict(file, size=size)
     except OSError as error:
         file.close()
@@ -106,6 +110,22 @@ def open_text(path: Path) -> TextFile | Unreadable:
         return verdict
     encoding, mark = verdict
     return TextFile(path, file, size=size, encoding=encoding, mark=mark)
+
+
+def _without_waiting(name: str, flags: int) -> int:
+    # Some files of /proc wait for something to happen; ordinary files do not know the flag.
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _without_size(file: BinaryIO) -> tuple[BinaryIO, int]:
+    """Return what a file that reports no size holds, as files of /proc and /sys do, and how much that is."""
+    with file:
+        data = bytearray()
+        while block := file.read(BLOCK_BYTES):
+            data += block
+            if len(data) > MOST_UNSIZED_BYTES:
+                raise OSError(errno.EFBIG, f"reports no size and holds more than {MOST_UNSIZED_BYTES >> 20} MB")
+    return io.BytesIO(data), len(data)
 
 
 def decode_bytes(data: bytes) -> tuple[str, str] | Unreadable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import IntEnum
 
@@ -24,14 +24,18 @@ class Status(IntEnum):
 
     COUNTED = 0
     UNGROUNDED = 1
-    REJECTED = 2
-    FAILED = 3
-    SKIPPED = 4
+    MODEL_COUNTED = 2
+    REJECTED = 3
+    FAILED = 4
+    SKIPPED = 5
 
 
 @dataclass(slots=True, kw_only=True)
 class Entry:
-    """One line of the page's list. `UNGROUNDED` is counted too: its key does not stand, letter for letter, in its unit.
+    """One line of the page's list.
+
+    `UNGROUNDED` is counted too: its key does not stand, letter for letter, in its unit. So is `MODEL_COUNTED`, of the
+    mode `counts`: the model added up by itself, and the entry leads to the whole text that it was shown.
 
     Attributes:
         status: what became of it.
@@ -40,8 +44,8 @@ class Entry:
         path, line: where it is; line 0 when unknown.
         segment: position in the plan, -1 for a skipped path.
         note: of a rejected line its text and reason, of a failed segment or skipped path the reason.
-        start: where its unit starts in the segment's core, in characters; -1 when it has no source text.
-        length: the unit's characters.
+        start: where its unit (or window) starts in the segment's core, in characters; -1 when it has no source text.
+        length: the characters of that unit or window.
     """
 
     status: Status
@@ -83,7 +87,7 @@ def list_entries(corpus: PackedCorpus, *, results: Mapping[str, SegmentResult], 
                 entries.append(_failed(text, reason=failed[key]))
             failed_left, left_out[Status.FAILED] = _take(failed_left, left_out[Status.FAILED])
             continue
-        entries += _placed(text, by_segment.get(key, ()))
+        entries += _placed(text, by_segment.get(key, ()), result=results.get(key))
         for entry in _rejected(text, results.get(key)):
             if rejected_left:
                 entries.append(entry)
@@ -122,12 +126,18 @@ def _quota(counts: Mapping[str, int], *, limit: int) -> int:
     return least
 
 
-def _placed(text: SegmentText, records: Sequence[tuple[str, int, Decimal]]) -> Iterator[Entry]:
+def _placed(
+    text: SegmentText, records: Sequence[tuple[str, int, Decimal]], *, result: SegmentResult | None
+) -> Iterator[Entry]:
     if not records:
         return
     units = {text.segment.offset + unit.offset: unit for unit in text.units}
+    windows = _counted_windows(text, result)
     folded: dict[int, str] = {}
     for key, offset, value in records:
+        if offset in windows:
+            yield replace(windows[offset], key=key, value=value)
+            continue
         unit = units.get(offset)
         if unit is None:
             yield _of_segment(text, Entry(status=Status.UNGROUNDED, key=key, value=value))
@@ -136,6 +146,22 @@ def _placed(text: SegmentText, records: Sequence[tuple[str, int, Decimal]]) -> I
             folded[offset] = _fold(unit.text)
         status = Status.COUNTED if _fold(key) in folded[offset] else Status.UNGROUNDED
         yield _of_unit(text, unit, Entry(status=status, key=key, value=value))
+
+
+def _counted_windows(text: SegmentText, result: SegmentResult | None) -> dict[int, Entry]:
+    """Return the windows in which the model counted by itself, by absolute offset; none in the other modes."""
+    if result is None or all(record.unit for record in result.records):
+        return {}
+    units = {unit.number: unit for unit in text.units}
+    overlap = text.segment.overlap_prefix
+    found: dict[int, Entry] = {}
+    for reply in result.replies:
+        first, last = units[reply.first_unit], units[reply.last_unit]
+        start, end = max(first.offset, overlap), last.offset + len(last.text)
+        entry = Entry(status=Status.MODEL_COUNTED, path=first.path, line=first.line, segment=text.segment.index)
+        entry.start, entry.length = start - overlap, end - start
+        found[text.segment.offset + start] = entry
+    return found
 
 
 def _rejected(text: SegmentText, result: SegmentResult | None) -> Iterator[Entry]:

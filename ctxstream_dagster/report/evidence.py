@@ -23,7 +23,7 @@ from ctxstream_dagster.report.charts import bar_chart, share
 from ctxstream_dagster.report.entries import Entry, Listing, Status, list_entries
 from ctxstream_dagster.report.escaping import html_text, relative_path, script_json, visible
 from ctxstream_dagster.report.source import Source, source_text
-from ctxstream_dagster.report.summary import certainty_sentence, short_answer
+from ctxstream_dagster.report.summary import MODEL_COUNTED, certainty_sentence, short_answer
 
 LARGEST_PAGE_BYTES = 14_000_000
 _BUDGETS_CHARS = (5_000_000, 2_500_000, 1_000_000, 250_000)
@@ -90,7 +90,7 @@ def _page(evidence: Evidence, *, listing: Listing, source: Source) -> bytes:
         "state_words": {"withheld": "no answer yet", "certain": "complete", "uncertain": "not certain"}[state],
         "certainty": html_text(certainty_sentence(reduction, withheld=evidence.withheld).removeprefix("Not certain: ")),
         "question": html_text(visible(evidence.question, limit=1_000)),
-        "remarks": "".join(f'<p class="remark">{html_text(visible(remark))}</p>' for remark in evidence.remarks),
+        "remarks": _remarks(evidence, listing=listing),
         "chart": _chart(reduction, width_px=580, name="wide") + _chart(reduction, width_px=330, name="narrow"),
         "keys": _keys_table(reduction),
         "coverage": html_text(reduction.coverage.sentence()),
@@ -99,6 +99,13 @@ def _page(evidence: Evidence, *, listing: Listing, source: Source) -> bytes:
     }
     # One pass: nothing that goes in is read as a place for something else.
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], read["page.html"]).encode("utf-8")
+
+
+def _remarks(evidence: Evidence, *, listing: Listing) -> str:
+    remarks = list(evidence.remarks)
+    if any(entry.status is Status.MODEL_COUNTED for entry in listing.entries):
+        remarks.append(MODEL_COUNTED)
+    return "".join(f'<p class="remark">{html_text(visible(remark))}</p>' for remark in remarks)
 
 
 def _data(evidence: Evidence, *, listing: Listing, source: Source) -> dict[str, Any]:
@@ -141,7 +148,7 @@ def _segments(evidence: Evidence, paths: dict[str, int]) -> list[list[Any]]:
 
 
 def _index(entry: Entry, keys: Mapping[str, int]) -> int:
-    return keys[entry.key] if entry.status in (Status.COUNTED, Status.UNGROUNDED) else -1
+    return keys[entry.key] if entry.status <= Status.MODEL_COUNTED else -1
 
 
 def _numbering(values: Iterable[str]) -> dict[str, int]:
@@ -192,6 +199,7 @@ def _limits(listing: Listing, source: Source) -> str:
     words = {
         Status.COUNTED: "counted records",
         Status.UNGROUNDED: "counted records",
+        Status.MODEL_COUNTED: "counted records",
         Status.REJECTED: "rejected lines",
         Status.FAILED: "failed segments",
         Status.SKIPPED: "skipped paths",

@@ -17,6 +17,10 @@ from ctxstream_dagster.reduction.tally import Tally
 from ctxstream_dagster.report.charts import bar_chart, bars, chart_data_url, share
 from ctxstream_dagster.report.escaping import markdown_text, relative_path, visible
 
+MODEL_COUNTED = (
+    "The model added up by itself (mode counts), so no number here was computed from lines by code. "
+    "Ask for labels or records to have code count."
+)
 _CELL_CHARS = 120
 _KEYS_NAMED = 5
 _INLINE_CHARS = 920

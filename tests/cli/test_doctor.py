@@ -5,7 +5,8 @@ import json
 import pytest
 
 from ctxstream_dagster.cli import doctor
-from ctxstream_dagster.cli.doctor import Finding
+from ctxstream_dagster.cli.finding import Finding
+from ctxstream_dagster.embedded.server import VERSION as EMBEDDED_VERSION
 from tests.cli.conftest import Cli
 from tests.fault_server import FaultServer
 
@@ -16,7 +17,7 @@ def states(out: str) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def _only_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "MORE_CHECKS", [])
+    monkeypatch.setattr(doctor, "dagster_findings", lambda: [])
 
 
 def test_a_ready_server_passes_every_check(ctxstream: Cli, server: FaultServer) -> None:
@@ -67,12 +68,15 @@ def test_a_server_that_runs_one_call_at_a_time_is_a_warning(ctxstream: Cli, serv
     server.latency_s, server.parallel = 0.2, 1
     done = ctxstream("doctor", "--url", server.url, "--model", "scripted", "--concurrency", "3", "--json")
     assert (done.status, states(done.out)["slots"]) == (0, "warning")
-    assert "--concurrency 1" in done.out
+    assert "Set OLLAMA_NUM_PARALLEL=3 for the server, or keep at most 1 in flight" in done.out
+    server.version = EMBEDDED_VERSION
+    done = ctxstream("doctor", "--url", server.url, "--model", "scripted", "--concurrency", "3", "--json")
+    assert "Start it with `ctxstream serve-model --parallel 3`" in done.out
 
 
 def test_other_rooms_add_their_checks(ctxstream: Cli, server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Finding(check="home", state="problem", found="two daemons", change="stop one")
-    monkeypatch.setattr(doctor, "MORE_CHECKS", [lambda: [broken]])
+    monkeypatch.setattr(doctor, "dagster_findings", lambda: [broken])
     done = ctxstream("doctor", "--url", server.url, "--model", "scripted")
     assert done.status == 1
     assert "two daemons" in done.out

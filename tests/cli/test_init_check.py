@@ -58,7 +58,8 @@ def test_what_init_writes_is_checked_valid_by_loader_and_schema(ctxstream: Cli, 
     schema = json.loads((project / "assets" / "sweep.schema.json").read_text(encoding="utf-8"))
     jsonschema.validate(document, schema)
     shown = json.loads(ctxstream("check", "--json").out)
-    assert shown == {"sweeps": [{"name": "census", "error": "", "remarks": []}], "ok": True}
+    sweep = {"name": "census", "state": "ok", "error": "", "remarks": []}
+    assert shown == {"sweeps": [sweep], "ok": True, "warnings": 0}
 
 
 def test_dg_scaffold_writes_the_same_file_as_init(ctxstream: Cli, project: Path) -> None:
@@ -138,16 +139,64 @@ def test_check_names_every_mistake_with_its_line_and_hides_none_behind_another(c
     assert "unknown field 'answr' (did you mean 'answer'?)" in done.out
     assert "✕ bad_mode" in done.out
     assert "(did you mean 'labels'?)" in done.out
-    assert "✓ good\n    Remark: " in done.out
+    assert "! good\n    Warning: " in done.out
     assert "not-there.txt does not exist" in done.out
     shown = json.loads(ctxstream("check", "--json").out)
-    assert [bool(entry["error"]) for entry in shown["sweeps"]] == [True, True, False]
+    assert [entry["state"] for entry in shown["sweeps"]] == ["error", "error", "warning"]
+
+
+def test_a_corpus_that_is_not_there_is_a_warning_and_no_tick(ctxstream: Cli, project: Path) -> None:
+    (project / "old.txt").write_bytes(b"one\rtwo\r")
+    declare(project, "old", corpus="old.txt")
+    declare(project, "none", corpus="not-there.txt")
+    done = ctxstream("check")
+    assert done.status == 0
+    assert "✓" not in done.out
+    assert "The lines of " in done.out
+    assert 'use planning.record_delim: "\\r"' in done.out
+    assert done.out.endswith("2 sweeps are declared rightly, 2 with a warning.\n")
+    assert json.loads(ctxstream("check", "--json").out)["warnings"] == 2
+
+
+def test_init_reads_a_path_from_where_one_is_and_writes_it_as_the_sweep_reads_it(
+    ctxstream: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    for folder in (project / "data", elsewhere):
+        folder.mkdir()
+        (folder / "t.txt").write_text("text\n", encoding="utf-8")
+    asked = ("--extract", "x", "--labels", "a,b")
+    monkeypatch.chdir(project / "data")
+    for name, given, kept in (("inside", "t.txt", "data/t.txt"), ("globbed", "*.txt", "data/*.txt")):
+        assert json.loads(ctxstream("init", name, "--corpus", given, *asked, "--json").out)["attributes"]["corpus"] == [
+            kept
+        ]
+    outside = ctxstream("init", "outside", "--corpus", "../../elsewhere/t.txt", *asked, "--json")
+    assert json.loads(outside.out)["attributes"]["corpus"] == [str(elsewhere / "t.txt")]
+    from_root = ctxstream("init", "from_root", "--corpus", "data/t.txt", *asked)
+    assert "Remark" not in from_root.out
+    nowhere = ctxstream("init", "nowhere", "--corpus", "x.txt", *asked)
+    assert "Remark: there is no text yet: " in nowhere.out
+    assert f"Paths in a defs.yaml start from {project}." in nowhere.out
+
+
+def test_init_takes_cue_and_examples(ctxstream: Cli, project: Path) -> None:
+    shown = ("--cue", "Status:", "--example", "7 => x => a", "--example", "8=>b")
+    assert ctxstream("init", "cued", "--corpus", "c.txt", "--extract", "x", "--labels", "a,b", *shown).status == 0
+    question = yaml.safe_load(written(project, "cued").read_text(encoding="utf-8"))["attributes"]["question"]
+    assert question["cue"] == "Status:"
+    assert question["examples"] == [{"text": "7 => x", "reply": "a"}, {"text": "8", "reply": "b"}]
+    refused = ctxstream(
+        "init", "bad", "--corpus", "c.txt", "--extract", "x", "--labels", "a,b", "--example", "no arrow"
+    )
+    assert (refused.status, "An example is written" in refused.err) == (2, True)
 
 
 def test_a_sweep_in_python_that_cannot_be_loaded_is_named_with_its_own_error(ctxstream: Cli, project: Path) -> None:
     (project / "assets" / "sweeps" / "broken").mkdir()
     (project / "assets" / "sweeps" / "broken" / "sweep.py").write_text("raise KeyError('nowhere')\n", encoding="utf-8")
     declare(project, "good")
+    (project / "c.txt").write_text("text\n", encoding="utf-8")
     done = ctxstream("check")
     assert done.status == 2
     assert "✕ broken\n    KeyError: 'nowhere'\n✓ good" in done.out

@@ -69,6 +69,17 @@ def test_a_delimiter_is_taken_as_written(ctxstream: Cli, tmp_path: Path, written
     assert all(text[end - 1] == delim for end in ends[:-1])
 
 
+def test_lines_that_end_as_on_old_macs_are_hinted_at(ctxstream: Cli, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.txt", tmp_path / "new.txt"
+    old.write_bytes(b"one\rtwo\rthree\r")
+    new.write_bytes(b"one\r\ntwo\n")
+    hint = f"The lines of {old} end by a carriage return only, so each file is one record: use --record-delim '\\r'."
+    assert f"Hint: {hint}" in ctxstream("plan", old, new).out
+    assert json.loads(ctxstream("plan", old, "--json").out)["hint"] == hint
+    assert "Hint" not in ctxstream("plan", new).out
+    assert "Hint" not in ctxstream("plan", old, "--record-delim", r"\r").out
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

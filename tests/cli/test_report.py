@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ctxstream_dagster.report.entries import Status
 from ctxstream_dagster.storage import SweepStore
 from tests.cli.conftest import Cli
 from tests.fault_server import FaultServer
@@ -48,6 +49,10 @@ def test_the_report_of_a_sweep_before_during_and_after_it(
     file = tmp_path / "state" / "sweeps" / "census" / "evidence.html"
     assert done.out.startswith("Answer: delta (2; 2 below the next)\nEvidence: ")
     assert opened == [file.as_uri()]
+    monkeypatch.setattr("webbrowser.open", lambda url: False)
+    alone = ctxstream("report", "census", "--open")
+    assert (alone.status, alone.out) == (0, done.out)
+    assert alone.err == f"No browser could be started here. The page is complete: open {file} in one.\n"
     page = file.read_text(encoding="utf-8")
     assert "The status of the ticket." in page
     assert data(page)["status"] == [0] * 20
@@ -65,4 +70,4 @@ def test_the_report_of_a_sweep_before_during_and_after_it(
     latest = json.loads(ctxstream("report", "census", "--json", "--latest", "--out", "page.html").out)
     assert latest["answer"] is None
     assert latest["withheld"] == "3 of 4 segments are read so far"
-    assert data((checkout.root / "page.html").read_text(encoding="utf-8"))["status"].count(3) == 1
+    assert data((checkout.root / "page.html").read_text(encoding="utf-8"))["status"].count(int(Status.FAILED)) == 1

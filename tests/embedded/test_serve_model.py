@@ -31,7 +31,14 @@ def test_an_unknown_model_is_a_sentence_that_names_the_known() -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.model
+def test_an_address_that_cannot_be_is_refused_before_anything_is_fetched(tmp_path: Path) -> None:
+    done = run("--host", "256.0.0.1", env={**os.environ, "CTXSTREAM_MODELS": str(tmp_path)})
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: Cannot listen on 256.0.0.1:")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_port_in_use_is_a_sentence() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -60,6 +60,7 @@ def test_an_address_is_read_as_ollamas_own_client_reads_it(host: str, url: str) 
     [
         *("ftp://x", "http://x:port", "x:99999", "http://[::1", "http://user:key@x", "tcp://1.2.3.4"),
         *("\u2603.invalid:80", "http://..:80", "a" * 300, "http://xn--:80", "http://\x7f:1", "http://a b:1"),
+        *("http://x:1/?key=a", "x:1#part", "http://x/v1?"),
     ],
 )
 def test_an_address_that_is_none_is_a_sentence(host: str) -> None:
@@ -196,6 +197,20 @@ def test_a_path_prefix_goes_in_front_of_every_route(server: FaultServer) -> None
 )
 def test_an_error_body_is_unwrapped_and_kept_short(body: str, text: str) -> None:
     assert error_text(body) == text
+
+
+@pytest.mark.parametrize(
+    ("status", "sentence"),
+    [
+        (503, "The server answered 503: Service Unavailable, without a message."),
+        (500, "The server failed: Internal Server Error, without a message."),
+        (418, "The server rejects the request (418): I'm a Teapot, without a message."),
+        (499, "The server answered 499: HTTP status 499, without a message."),
+        (302, "The server redirects elsewhere (302 Found). Point the URL at Ollama itself"),
+    ],
+)
+def test_a_reply_without_a_body_still_says_what_it_is(status: int, sentence: str) -> None:
+    assert str(status_error(status, "", model="m")).startswith(sentence)
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,12 @@ def test_the_doctor_finds_a_temporary_home(checkout: Checkout, monkeypatch: pyte
     (checkout.root / ".tmp_dagster_home_x1").mkdir()
     assert "temporary home" in conditions(checkout)["Dagster home"][1]
     monkeypatch.setattr("tempfile.tempdir", str(checkout.root))
-    assert "is temporary" in conditions(checkout)["Dagster home"][1]
+    [found] = [found for found in examine(checkout.project) if found.subject == "Dagster home"]
+    assert "is temporary" in found.found
+    assert found.change == "Move the checkout to a lasting directory, or set DAGSTER_HOME to one."
+    monkeypatch.setenv("DAGSTER_HOME", str(checkout.root / "elsewhere"))
+    [found] = [found for found in examine(checkout.project) if found.subject == "Dagster home"]
+    assert found.change.startswith("Unset DAGSTER_HOME")
 
 
 @pytest.mark.parametrize(

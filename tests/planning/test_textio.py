@@ -111,8 +111,19 @@ def test_what_may_not_be_opened_is_a_value(tmp_path: Path, monkeypatch: pytest.M
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("ctxstream_dagster.planning.textio.os.open", refuse)
     assert open_text(path) == Unreadable(reason="unreadable", detail="Permission denied")
+
+
+@pytest.mark.skipif(not Path("/proc/version").exists(), reason="needs files that report no size")
+def test_a_file_that_reports_no_size_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path("/proc/version")
+    assert path.stat().st_size == 0
+    assert read(path) == ("utf-8", path.read_text(encoding="utf-8"))
+    monkeypatch.setattr("ctxstream_dagster.planning.textio.MOST_UNSIZED_BYTES", 3)
+    refused = open_text(path)
+    assert isinstance(refused, Unreadable)
+    assert "reports no size" in refused.detail
 
 
 def test_a_growing_log_is_read_up_to_where_it_was(tmp_path: Path) -> None:

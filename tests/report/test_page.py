@@ -12,6 +12,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from ctxstream_dagster.extraction.records import RejectedLine
+from ctxstream_dagster.report.entries import Status
 from tests.report.conftest import Open
 from tests.report.sweeps import evidence, packed, second_field
 
@@ -101,8 +102,12 @@ def test_filters_by_key_file_status_and_text_work_together(opened: Open, tmp_pat
     assert [row.text.split("\n")[0] for row in page.find_elements(By.CSS_SELECTOR, ".row")] == ["closed"] * 3
     press(page, Keys.ESCAPE)
     status = Select(page.find_element(By.ID, "by-status"))
-    for value, expected in {"2": "prose: I am not sure", "3": "cut at 32 tokens", "4": "binary"}.items():
-        status.select_by_value(value)
+    for value, expected in {
+        Status.REJECTED: "prose: I am not sure",
+        Status.FAILED: "cut at 32 tokens",
+        Status.SKIPPED: "binary",
+    }.items():
+        status.select_by_value(str(int(value)))
         assert count(page).startswith("1 of ")
         assert expected in text(page, "#list")
 
@@ -194,7 +199,7 @@ def test_hostile_text_shows_as_text_and_never_runs(opened: Open, tmp_path: Path)
         "😀 {{data}} ${7*7}",
     ):
         assert word in source
-    Select(page.find_element(By.ID, "by-status")).select_by_value("2")
+    Select(page.find_element(By.ID, "by-status")).select_by_value(str(int(Status.REJECTED)))
     assert "</script><script>window.pwned=1</script>⟨U+DFFF⟩␀" in text(page, "#source header")
     assert page.get_log("browser") == []
 

@@ -1,7 +1,7 @@
 // The coverage map: a cell for each segment in corpus order, then one for each skipped path.
 
 const NS = "http://www.w3.org/2000/svg";
-const skippedCount = data.status.filter((status) => status === 4).length;
+const skippedCount = data.status.filter((status) => status === SKIPPED).length;
 let columns = 1, cell = 14, cursor = 0;
 
 function drawMap() {
@@ -29,7 +29,7 @@ function drawMap() {
 
 function says(index) {
   if (index >= data.segments.length) {
-    const entry = data.status.indexOf(4) + index - data.segments.length;
+    const entry = data.status.indexOf(SKIPPED) + index - data.segments.length;
     return `Skipped: ${visible(pathOf(entry))} (${visible(noteOf(entry))})`;
   }
   const [key, read, path, line] = data.segments[index];
@@ -47,7 +47,7 @@ function point(index) {
 function open(index) {
   clear();
   if (index < data.segments.length) segment = index;
-  else $("by-status").value = "4";
+  else $("by-status").value = SKIPPED;
   filter();
   if (segment < 0) choose(index - data.segments.length);
 }

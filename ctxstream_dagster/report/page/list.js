@@ -2,9 +2,11 @@
 // What is listed: filters, the choice, and the rows in view.
 // Everything from the corpus or the model is put into the page as text nodes only; nothing is ever parsed as HTML.
 const data = JSON.parse(document.getElementById("data").textContent);
-const COUNTED = 0, UNGROUNDED = 1, REJECTED = 2, FAILED = 3;
-const NAMES = ["counted", "counted, key not in its unit", "rejected", "segment failed", "skipped"];
-const COLOURS = { 2: "var(--warn)", 3: "var(--bad)", 4: "var(--muted)" };
+const COUNTED = 0, UNGROUNDED = 1, MODEL_COUNTED = 2, REJECTED = 3, FAILED = 4, SKIPPED = 5;
+const NAMES = ["counted", "counted, key not in its unit", "counted by the model", "rejected", "segment failed", "skipped"];
+const COLOURS = { [REJECTED]: "var(--warn)", [FAILED]: "var(--bad)", [SKIPPED]: "var(--muted)" };
+const BEFORE = { [UNGROUNDED]: "not in its unit: ", [MODEL_COUNTED]: "in all of: " };
+const isCounted = (status) => status <= MODEL_COUNTED;
 const ROW_PX = 48, AROUND_LINES = 22, LONGEST_SHOWN = 4000, PRINTED = 1000;
 const $ = (id) => document.getElementById(id);
 const total = data.status.length;
@@ -32,6 +34,7 @@ const keyOf = (entry) => data.key[entry] < 0 ? "" : data.keys[data.key[entry]][0
 const pathOf = (entry) => data.paths[data.path[entry]];
 const noteOf = (entry) => data.notes[data.note[entry]];
 const colourOf = (entry) => COLOURS[data.status[entry]] || `var(--k${Math.min(data.key[entry], data.coloured)})`;
+const timesOf = (entry) => data.value ? " × " + data.value[entry] : "";
 const where = (entry) => visible(pathOf(entry)) + (data.line[entry] ? ":" + data.line[entry].toLocaleString("en") : "");
 
 // In the list a file's name is enough; the source pane has the whole path.
@@ -67,7 +70,7 @@ function filter() {
     const own = data.status[entry];
     if (keys && !(data.key[entry] >= 0 && keys[data.key[entry]])) continue;
     if (paths && !paths[data.path[entry]]) continue;
-    if (status === "counted" ? own > UNGROUNDED : status !== "" && own !== Number(status)) continue;
+    if (status === "counted" ? !isCounted(own) : status !== "" && own !== Number(status)) continue;
     if (segment >= 0 && data.segment[entry] !== segment) continue;
     if (text && !(unitOf(entry, LONGEST_SHOWN) + "\n" + noteOf(entry)).toLowerCase().includes(text)) continue;
     shown.push(entry);
@@ -120,12 +123,11 @@ function drawRows() {
 
 function row(position) {
   const entry = shown[position], status = data.status[entry];
-  const value = data.value && status <= UNGROUNDED ? " × " + data.value[entry] : "";
-  const title = status <= UNGROUNDED ? visible(keyOf(entry)) + value : NAMES[status];
-  const under = status <= UNGROUNDED ? unitOf(entry, 200) : noteOf(entry);
+  const title = isCounted(status) ? visible(keyOf(entry)) + timesOf(entry) : NAMES[status];
+  const under = isCounted(status) ? unitOf(entry, 200) : noteOf(entry);
   const made = element("div", { className: "row", id: "row-" + position },
     element("div", {}, element("b", { dir: "auto" }, title), element("span", { title: where(entry) }, near(entry))),
-    element("small", { dir: "auto" }, (status === UNGROUNDED ? "not in its unit: " : "") + visible(under)));
+    element("small", { dir: "auto" }, (BEFORE[status] || "") + visible(under)));
   made.style.top = position * ROW_PX + "px";
   made.style.setProperty("--k", colourOf(entry));
   made.setAttribute("role", "option");

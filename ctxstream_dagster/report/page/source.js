@@ -16,7 +16,8 @@ function drawSource() {
   const about = [NAMES[status]];
   if (data.segment[entry] >= 0) about.push("segment " + visible(data.segments[data.segment[entry]][0]));
   const head = element("header", {}, element("b", { dir: "ltr" }, where(entry)), element("p", {}, about.join(" · ")));
-  if (status > UNGROUNDED) head.append(element("p", { dir: "auto" }, visible(noteOf(entry))));
+  if (status === MODEL_COUNTED) head.append(element("p", {}, "The model added up by itself in the marked text: no single line stands behind this number."));
+  if (!isCounted(status)) head.append(element("p", { dir: "auto" }, visible(noteOf(entry))));
   const place = data.place[entry];
   pane.replaceChildren(head, place ? lines(entry, place) : element("p", { className: "gap" }, "There is no source text to show."));
   const chosen = pane.querySelector(".chosen");
@@ -104,7 +105,9 @@ function marked(text, unit, { chosen, first }) {
   emphasise(made, text, unit.entries.filter((entry) => data.status[entry] === COUNTED).map(keyOf));
   if (!first) return made;
   const tags = unit.entries.slice(0, 12).map((entry) => {
-    const tag = element("span", { className: data.status[entry] === COUNTED ? "tag" : "tag loose", title: NAMES[data.status[entry]] }, data.status[entry] === REJECTED ? "rejected" : visible(keyOf(entry)).slice(0, 60));
+    const status = data.status[entry];
+    const words = status === REJECTED ? "rejected" : visible(keyOf(entry)).slice(0, 60) + (status === MODEL_COUNTED ? timesOf(entry) : "");
+    const tag = element("span", { className: status === COUNTED ? "tag" : "tag loose", title: NAMES[status] }, words);
     tag.style.setProperty("--k", colourOf(entry));
     return tag;
   });

@@ -1,10 +1,10 @@
 // What starts the page, listens to the keyboard and prints.
 
 function options() {
-  const counts = [0, 0, 0, 0, 0];
+  const counts = NAMES.map(() => 0);
   for (const status of data.status) counts[status]++;
-  const choices = [["", "everything", total], ["counted", "counted", counts[0] + counts[1]], ["1", NAMES[1], counts[1]],
-    ["2", NAMES[2], counts[2]], ["3", NAMES[3], counts[3]], ["4", NAMES[4], counts[4]]];
+  const choices = [["", "everything", total], ["counted", "all counted", counts[COUNTED] + counts[UNGROUNDED] + counts[MODEL_COUNTED]]];
+  NAMES.forEach((name, status) => { if (status !== COUNTED && counts[status]) choices.push([status, name, counts[status]]); });
   for (const [value, name, number] of choices) {
     $("by-status").append(element("option", { value }, `${name} (${number.toLocaleString("en")})`));
   }
@@ -35,9 +35,9 @@ function keyboard(event) {
 
 function printable() {
   const rows = shown.slice(0, PRINTED).map((entry) => element("tr", {},
-    element("td", {}, data.status[entry] <= UNGROUNDED ? visible(keyOf(entry)) : NAMES[data.status[entry]]),
+    element("td", {}, isCounted(data.status[entry]) ? visible(keyOf(entry)) + timesOf(entry) : NAMES[data.status[entry]]),
     element("td", {}, where(entry)),
-    element("td", {}, element("bdi", {}, visible(data.status[entry] <= UNGROUNDED ? unitOf(entry, 300) : noteOf(entry))))));
+    element("td", {}, element("bdi", {}, visible(isCounted(data.status[entry]) ? unitOf(entry, 300) : noteOf(entry))))));
   const left = shown.length - rows.length;
   $("print").replaceChildren(element("table", {}, ...rows), left > 0 ? `and ${left.toLocaleString("en")} more; filter to print others.` : "");
 }
