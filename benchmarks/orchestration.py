@@ -3,9 +3,11 @@
 First table: batch runs against an instant server, for several numbers of segments: CPU of this process for planning and
 for extraction (planned events and materializations included), the size of the home, and the time of the UI's
 partition-status query on a real webserver. Second: the same segments in batches of 10, 25, 50 and 100, with the CPU of
-starting one worker added. Third (``--busy``): a real daemon, calls of 1 s, 4 in flight, 200 segments.
+starting one worker added. Third (``--busy``): a real daemon, calls of 1 s, 4 in flight, 200 segments. Fourth
+(``--backfill``): all of it for real, webserver, daemon and workers, in batches of 100, while eight people watch the
+partitions; then the same once more, cancelled on the way.
 
-Run: ``python benchmarks/orchestration.py [--sizes 100 1000] [--batches 10 25 50 100] [--busy]``.
+Run: ``python benchmarks/orchestration.py [--sizes 100 1000] [--batches 10 25 50 100] [--busy] [--backfill 10000]``.
 Saves the tables as JSON in benchmarks/results/.
 """
 
@@ -19,8 +21,12 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -34,10 +40,11 @@ from benchmarks.streaming import server  # noqa: E402
 from ctxstream_dagster.orchestration.home import ensure_home  # noqa: E402
 from ctxstream_dagster.orchestration.partitions import contiguous_ranges  # noqa: E402
 from tests.orchestration.checkout import Checkout, status_lines  # noqa: E402
-from tests.orchestration.stack import Stack  # noqa: E402
+from tests.orchestration.stack import Stack, wait_until  # noqa: E402
 
 CPU_LIMIT_MS = 30
 BUSY_REACH = 0.85
+WATCHERS = 8
 
 
 def cpu_s() -> float:
@@ -180,6 +187,76 @@ def busy_table(*, segments: int) -> dict[str, Any]:
     return {"segments": segments, "elapsed_s": elapsed, "busy": share, "peak": stats["peak"]}
 
 
+def backfill_table(*, segments: int) -> dict[str, Any]:
+    """Backfill through a real stack while people look; return what they saw, and how long a cancel takes."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as place, server(latency_s=0.0) as url:
+        os.environ.update({"OLLAMA_HOST": url, "CTXSTREAM_MODEL": "scripted"})
+        checkout = prepared(Path(place), segments=segments, batch_size=100, in_flight=8)
+        with dg.DagsterInstance.from_config(str(checkout.project.dagster_home)) as instance:
+            assert checkout.run(instance, "corpus").success
+        stack = Stack(checkout, dict(os.environ))
+        try:
+            stack.start()
+            started = time.perf_counter()
+            backfill = stack.backfill()
+            with watching(stack) as seen:
+                assert stack.ended_backfill(backfill, timeout_s=7200) == "COMPLETED_SUCCESS"
+            elapsed = time.perf_counter() - started
+            runs = len(stack.runs(tags=[{"key": "dagster/backfill", "value": backfill}]))
+            megabytes = home_megabytes(checkout)
+            again = stack.backfill()
+            wait_until(lambda: len(_runs(stack, again, "SUCCESS")) >= 3, timeout_s=600, what="three batches")
+            started = time.perf_counter()
+            stack.cancel_backfill(again)
+            assert stack.ended_backfill(again, timeout_s=600) == "CANCELED"
+            wait_until(lambda: not _runs(stack, again, "STARTED", "CANCELING"), timeout_s=600, what="its runs to end")
+            cancel = time.perf_counter() - started
+        finally:
+            stack.stop()
+    looks = sorted(seen)
+    median, p95 = looks[len(looks) // 2], looks[int(len(looks) * 0.95)]
+    print(
+        f"{segments} segments in {runs} runs took {elapsed:.0f} s; home {megabytes:.0f} MB; cancelled in {cancel:.0f} s"
+    )
+    print(f"{WATCHERS} people looked {len(looks)} times without an error: median {median:.2f} s, 95 % {p95:.2f} s")
+    return {
+        "segments": segments,
+        "runs": runs,
+        "elapsed_s": elapsed,
+        "home_mb": megabytes,
+        "cancel_s": cancel,
+        "looks": len(looks),
+        "look_median_s": median,
+        "look_p95_s": p95,
+    }
+
+
+@contextmanager
+def watching(stack: Stack) -> Iterator[list[float]]:
+    """Have people look at the partitions every second; yield the seconds of every look, complete at the end."""
+    seen: list[float] = []
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(1.0):
+            started = time.perf_counter()
+            stack.partitions()
+            seen.append(time.perf_counter() - started)
+
+    with ThreadPoolExecutor(WATCHERS) as pool:
+        people = [pool.submit(look) for _ in range(WATCHERS)]
+        try:
+            yield seen
+        finally:
+            over.set()
+        for person in people:
+            person.result()
+
+
+def _runs(stack: Stack, backfill: str, *statuses: str) -> list[dict[str, Any]]:
+    return stack.runs(tags=[{"key": "dagster/backfill", "value": backfill}], statuses=statuses)
+
+
 def _stats(url: str) -> dict[str, Any]:
     with urllib.request.urlopen(f"{url}/_stats", timeout=10) as reply:
         return json.load(reply)
@@ -191,6 +268,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, nargs="*", default=[10, 25, 50, 100])
     parser.add_argument("--batch-size", type=int, default=50)
     parser.add_argument("--busy", action="store_true")
+    parser.add_argument("--backfill", type=int)
     options = parser.parse_args()
     os.environ.pop("CTXSTREAM_HOME", None)
     result: dict[str, Any] = {}
@@ -202,6 +280,8 @@ def main() -> None:
             result["batches"] = batches_table(options.batches, segments=200)
     if options.busy:
         result["busy"] = busy_table(segments=200)
+    if options.backfill:
+        result["backfill"] = backfill_table(segments=options.backfill)
     target = ROOT / "benchmarks" / "results" / "orchestration.json"
     kept = json.loads(target.read_text(encoding="utf-8")) if target.exists() else {"benchmark": "orchestration"}
     machine = {"python": platform.python_version(), "dagster": version("dagster"), "cpus": os.cpu_count()}

@@ -14,6 +14,7 @@ from ctxstream_dagster.errors import BackendError, BadReply, ConfigError, Retria
 
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
+_QUIET_RETRIES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,9 @@ class RetryOptions:
 
 
 def _log_retry(details: stamina.instrumentation.RetryDetails) -> None:
-    _LOG.info("try %d failed, next in %.1f s: %s", details.retry_num, details.wait_for, details.caused_by)
+    # Two short pauses happen every day; from the third on, whoever watches a run wonders what it waits for.
+    level = logging.WARNING if details.retry_num > _QUIET_RETRIES else logging.INFO
+    _LOG.log(level, "try %d failed, the next is in %.0f s: %s", details.retry_num, details.wait_for, details.caused_by)
 
 
 class Patience:

@@ -224,6 +224,11 @@ def test_retries_are_logged_and_never_printed(
     assert capsys.readouterr().out == ""
 
 
+def test_a_wait_that_people_notice_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    Trial(AWAY, AWAY, AWAY, None).run()
+    assert [record.getMessage() for record in caplog.records] == ["try 3 failed, the next is in 16 s: away"]
+
+
 @pytest.mark.parametrize(
     "wrong", [{"max_retries": -1}, {"max_retries": True}, {"wait_max_s": -1}, {"wait_initial_s": float("inf")}]
 )

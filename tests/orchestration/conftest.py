@@ -90,7 +90,7 @@ def deployment(new_home: Path, busy_server: FaultServer) -> Iterator[Stack]:
             "OLLAMA_HOST": busy_server.url,
             "CTXSTREAM_MODEL": "scripted",
         }
-        stack = Stack(Checkout(place), environment)
+        stack = Stack(Checkout(place), environment, backfill_interval_s=5)
         with pytest.MonkeyPatch.context() as patch:
             for name in ("DAGSTER_HOME", "OLLAMA_HOST", "CTXSTREAM_MODEL"):
                 patch.setenv(name, environment[name])

@@ -37,6 +37,8 @@ _LAUNCH_BACKFILL = """mutation($b: LaunchBackfillParams!) { launchPartitionBackf
   ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
 _REEXECUTE = """mutation($p: ReexecutionParams) { reexecutePartitionBackfill(reexecutionParams: $p) { __typename
   ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
+_CANCEL_BACKFILL = """mutation($i: String!) { cancelPartitionBackfill(backfillId: $i) { __typename
+  ... on PythonError { message } } }"""
 _TERMINATE = """mutation($i: String!) { terminateRun(runId: $i, terminatePolicy: SAFE_TERMINATE) { __typename
   ... on TerminateRunFailure { message } } }"""
 _STALE = """query($k: AssetKeyInput!, $p: String) { assetNodeOrError(assetKey: $k) { ... on AssetNode {
@@ -45,19 +47,29 @@ _CHECKS = """query($k: AssetKeyInput!) { assetNodeOrError(assetKey: $k) { ... on
   assetChecksOrError { ... on AssetChecks { checks { name executionForLatestMaterialization {
     status evaluation { success description } } } } } } } }"""
 _LOGS = """query($i: ID!) { logsForRun(runId: $i) { ... on EventConnection { events { __typename
+  ... on LogMessageEvent { message }
   ... on ExecutionStepFailureEvent { stepKey error { message } failureMetadata { description } }
   ... on RunFailureEvent { message error { message } } ... on MaterializationEvent { partition } } } } }"""
 _POOLS = "{ instance { concurrencyLimits { concurrencyKey slotCount activeSlotCount pendingStepCount } } }"
 _LOCATION = """{ workspaceOrError { ... on Workspace { locationEntries { name loadStatus
   locationOrLoadError { __typename ... on PythonError { message causes { message } } } } } } }"""
 
+_DAEMON = (
+    "import dagster._daemon.controller as controller; from dagster._daemon.cli import main; "
+    "controller.DEFAULT_DAEMON_INTERVAL_SECONDS = {}; main()"
+)
+
 
 @dataclass
 class Stack:
-    """The processes of one Dagster deployment; `start` and `kill` as often as a test needs."""
+    """The processes of one Dagster deployment; `start` and `kill` as often as a test needs.
+
+    Dagster's daemon looks at backfills every 30 seconds, and has no setting for it; tests need not wait so long.
+    """
 
     checkout: Checkout
     environment: dict[str, str]
+    backfill_interval_s: int = 30
     port: int = 0
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -69,9 +81,10 @@ class Stack:
         ensure_home(self.checkout.project)
         self.port = self.port or _free_port()
         workspace = str(self.checkout.root / "workspace.yaml")
-        self._spawn("webserver", "dagster_webserver", "-h", "127.0.0.1", "-p", str(self.port), "-w", workspace)
+        webserver = ("-m", "dagster_webserver", "-h", "127.0.0.1", "-p", str(self.port), "-w", workspace)
+        self._spawn("webserver", *webserver)
         if daemon:
-            self._spawn("daemon", "dagster._daemon", "run", "-w", workspace)
+            self._spawn("daemon", "-c", _DAEMON.format(self.backfill_interval_s), "run", "-w", workspace)
         wait_until(self._loaded, timeout_s=90, what="the code location to load")
 
     def stop(self) -> None:
@@ -138,6 +151,11 @@ class Stack:
         assert told["reexecutePartitionBackfill"]["__typename"] == "LaunchBackfillSuccess", told
         return told["reexecutePartitionBackfill"]["backfillId"]
 
+    def cancel_backfill(self, backfill: str) -> None:
+        """Click Cancel on the backfill's page."""
+        told = self.query(_CANCEL_BACKFILL, i=backfill)["cancelPartitionBackfill"]
+        assert told["__typename"] == "CancelBackfillSuccess", told
+
     def ended_backfill(self, backfill: str, *, timeout_s: float = 180) -> str:
         def ended() -> str | None:
             found = self.query(_BACKFILL, i=backfill)["partitionBackfillOrError"]
@@ -160,6 +178,10 @@ class Stack:
         """Return what the run's page says went wrong."""
         told = [event for event in self._events(run_id) if "Failure" in event["__typename"]]
         return "\n".join(json.dumps(event) for event in told)
+
+    def logged(self, run_id: str) -> str:
+        """Return the messages of a run's log."""
+        return "\n".join(event.get("message", "") for event in self._events(run_id))
 
     def materializations(self, run_id: str) -> list[str]:
         """Return the partitions a run materialized, in order."""
@@ -231,10 +253,10 @@ class Stack:
             return None
         return True if entries and entries[0]["loadStatus"] == "LOADED" else None
 
-    def _spawn(self, name: str, module: str, *arguments: str) -> None:
+    def _spawn(self, name: str, *arguments: str) -> None:
         with self.log.open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-m", module, *arguments],
+                [sys.executable, "-W", "ignore", *arguments],
                 cwd=self.checkout.root,
                 env=self.environment,
                 stdout=log,

@@ -3,9 +3,13 @@
 The tests share one deployment and build on each other, in this order: a backfill daemon wakes every 30 seconds.
 """
 
+import contextlib
 import os
 import signal
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import dagster as dg
@@ -21,6 +25,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.timeout(400)]
 SEGMENTS = 20
 # One line a segment, so that a segment is a call.
 SWEEPS = {"census": 0, "left": 1000, "right": 2000, "slow": 3000, "dying": 4000}
+READERS = 8
 BAD = ("ticket 00002", "ticket 00007", "ticket 00015")
 
 
@@ -32,9 +37,10 @@ def stack(deployment: Stack, busy_server: FaultServer) -> Stack:
         deployment.checkout.write_sweep(
             name, corpus=f"{name}.txt", planning={"segment_chars": 43}, batch_size=10, in_flight=4
         )
+    deployment.checkout.write_sweep("alone", corpus="left.txt", ollama={"url": "http://127.0.0.1:9"})
     busy_server.latency_s = 0.2
     with dg.DagsterInstance.from_config(str(deployment.checkout.project.dagster_home)) as instance:
-        for name in SWEEPS:
+        for name in (*SWEEPS, "alone"):
             if name != "census":
                 assert deployment.checkout.run(instance, "corpus", name=name).success
     deployment.start()
@@ -57,8 +63,41 @@ def calls(server: FaultServer, first: int) -> list[int]:
 def first_backfills(stack: Stack, busy_server: FaultServer) -> dict[str, str]:
     busy_server.script(*({"match": ticket, "fault": "400-other", "times": None} for ticket in BAD))
     assert stack.ended(stack.materialize("tally", "records")) == "FAILURE"
-    started = {name: stack.backfill(sweep=name) for name in ("census", "left", "right")}
-    return {name: f"{backfill} {stack.ended_backfill(backfill)}" for name, backfill in started.items()}
+    started = {name: stack.backfill(sweep=name) for name in ("census", "left", "right", "alone")}
+    with people_looking(stack):
+        return {name: f"{backfill} {stack.ended_backfill(backfill)}" for name, backfill in started.items()}
+
+
+@contextlib.contextmanager
+def people_looking(stack: Stack) -> Iterator[None]:
+    """Have several people watch the partitions meanwhile; every page must come, whatever the runs write."""
+    over = threading.Event()
+
+    def look() -> int:
+        pages = 0
+        while not over.is_set():
+            stack.partitions()
+            pages += 1
+        return pages
+
+    with ThreadPoolExecutor(READERS) as pool:
+        looking = [pool.submit(look) for _ in range(READERS)]
+        try:
+            yield
+        finally:
+            over.set()
+        assert all(person.result() for person in looking)
+
+
+def test_without_a_server_a_run_fails_with_the_sentence_that_starts_one(
+    stack: Stack, first_backfills: dict[str, str]
+) -> None:
+    backfill, status = first_backfills["alone"].split()
+    assert status == "COMPLETED_FAILED"
+    run = stack.runs(tags=[{"key": "dagster/backfill", "value": backfill}])[0]
+    told = stack.failures(run["runId"])
+    assert "http://127.0.0.1:9" in told
+    assert "ollama serve" in told
 
 
 def test_three_failing_segments_are_red_and_no_other(stack: Stack, first_backfills: dict[str, str]) -> None:

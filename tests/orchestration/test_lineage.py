@@ -1,5 +1,6 @@
 """One segment's page, its staleness, and the tables a user's own asset loads."""
 
+import shutil
 import subprocess
 from typing import Any
 
@@ -12,7 +13,7 @@ from dagster._core.loader import LoadingContextForTest
 
 from ctxstream_dagster.orchestration.lineage import SourceLinks
 from ctxstream_dagster.orchestration.tables import SweepTables
-from tests.orchestration.checkout import LABELS, Checkout, status_lines
+from tests.orchestration.checkout import LABELS, REPOSITORY, Checkout, status_lines
 
 
 @pytest.fixture
@@ -57,7 +58,12 @@ def test_the_page_of_a_segment_tells_where_its_text_is_from_and_what_came_back(
     assert '"beta"' in page["reply"]
     assert "| 1 | beta | 1 | 6 |\n| 2 | delta | 1 | 7 |" in page["records"]
     assert "| model | scripted:latest 5c915c915c91, server " in page["call"]
-    for told in ("| calls | 5, none failed, 0 splits |", " of num_ctx 4,096 a call", "| guard | ok |", "| reused | no |"):
+    for told in (
+        "| calls | 5, none failed, 0 splits |",
+        " of num_ctx 4,096 a call",
+        "| guard | ok |",
+        "| reused | no |",
+    ):
         assert told in page["call"]
     assert page["ollama.scripted_latest.prompt_tokens"] > 0
 
@@ -147,6 +153,18 @@ def test_a_users_asset_loads_tables_by_annotation(
     if isinstance(seen[0], pd.DataFrame):
         assert seen[0]["value"].sum() == 10
         assert seen[0]["value"].dtype == "int64"
+
+
+def test_the_bundled_asset_downstream_of_a_sweep(checkout: Checkout, instance: dg.DagsterInstance) -> None:
+    shutil.copy(REPOSITORY / "assets" / "sweeps" / "rarest_share.py", checkout.root / "assets" / "sweeps")
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep("status_census")
+    checkout.sweep(instance, "status_census")
+    job = checkout.definitions().resolve_implicit_global_asset_job_def()
+    mine = job.get_subset(asset_selection={dg.AssetKey("rarest_share")})
+    (told,) = mine.execute_in_process(instance=instance).get_asset_materialization_events()
+    found = told.step_materialization_data.materialization.metadata
+    assert {name: found[name].value for name in ("rarest", "share")} == {"rarest": "delta", "share": 0.1}
 
 
 def test_another_annotation_is_refused_with_what_to_write(swept: Checkout, instance: dg.DagsterInstance) -> None:

@@ -24,10 +24,11 @@ def stack(deployment: Stack, busy_server: FaultServer) -> Stack:
     checkout = deployment.checkout
     checkout.write_corpus(status_lines(SEGMENTS))
     checkout.write_sweep(planning={"segment_chars": 43}, batch_size=10, in_flight=2)
-    write_nightly(deployment, status_lines(10, start=5000))
+    for number, line in enumerate(status_lines(10, start=5000)):
+        write_night(deployment, number, line)
     checkout.write_sweep(
         "nightly",
-        corpus="nightly.txt",
+        corpus="nights/*.txt",
         planning={"segment_chars": 43},
         schedule={"cron": "* * * * *", "retry_cron": "* * * * *", "check_every_s": 5},
     )
@@ -38,8 +39,11 @@ def stack(deployment: Stack, busy_server: FaultServer) -> Stack:
     return deployment
 
 
-def write_nightly(stack: Stack, lines: list[str]) -> None:
-    (stack.checkout.root / "nightly.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+def write_night(stack: Stack, number: int, line: str) -> None:
+    """Write one file of one line: a segment of the nightly sweep."""
+    file = stack.checkout.root / "nights" / f"{number:02}.txt"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"{line}\n", encoding="utf-8")
 
 
 def total(stack: Stack, sweep: str) -> dict[str, int]:
@@ -72,29 +76,92 @@ def test_a_stack_that_was_killed_resumes_with_the_rest(stack: Stack, busy_server
     assert {check["status"] for check in stack.checks().values()} == {"SUCCEEDED"}
 
 
+def test_a_server_that_is_away_for_a_while_costs_no_segment(stack: Stack, busy_server: FaultServer) -> None:
+    (stack.checkout.root / "outage.txt").write_text(
+        "\n".join(status_lines(SEGMENTS, start=7000)) + "\n", encoding="utf-8"
+    )
+    stack.checkout.write_sweep(
+        "outage", corpus="outage.txt", planning={"segment_chars": 43}, batch_size=SEGMENTS, in_flight=2
+    )
+    stack.reload()
+    assert stack.ended(stack.materialize("corpus", sweep="outage")) == "SUCCESS"
+    busy_server.latency_s = 1.0
+    backfill = stack.backfill(sweep="outage")
+    wait_until(lambda: len(stack.partitions("outage")["materialized"]) >= 3, timeout_s=120, what="it to begin")
+    run = stack.runs(tags=[{"key": "dagster/backfill", "value": backfill}])[0]["runId"]
+    busy_server.stop()
+    wait_until(lambda: "try 3 failed, the next is in" in stack.logged(run), timeout_s=60, what="the log to say so")
+    busy_server.latency_s = 0.0
+    busy_server.start()
+    assert stack.ended_backfill(backfill) == "COMPLETED_SUCCESS"
+    assert len(stack.materializations(run)) == SEGMENTS
+
+
 def test_a_sweep_that_is_switched_on_needs_nobody(stack: Stack, busy_server: FaultServer) -> None:
     busy_server.reset()
     stack.switch_on("nightly_automation", kind="sensor")
     stack.switch_on("nightly_plan_schedule", kind="schedule")
-    wait_until(lambda: total(stack, "nightly"), timeout_s=240, what="the first night")
-    assert total(stack, "nightly") == {"delta": 1, "gamma": 2, "beta": 3, "alpha": 4}
+    first = {"delta": 1, "gamma": 2, "beta": 3, "alpha": 4}
+    wait_until(lambda: total(stack, "nightly") == first, timeout_s=240, what="the first night")
     assert busy_server.stats.calls == 10
+    before = set(stack.partitions("nightly")["materialized"])
 
-    write_nightly(stack, [*status_lines(9, start=5000), "ticket 05009 | Status: delta | owner: bo!"])
-    wait_until(lambda: total(stack, "nightly").get("delta") == 2, timeout_s=240, what="the second night")
-    assert busy_server.stats.calls == 11
-    assert len(stack.partitions("nightly")["materialized"]) == 10
+    # Three files edited, one deleted, two added.
+    lines = status_lines(12, start=5000)
+    for number in (1, 4, 8):
+        write_night(stack, number, lines[number].replace("ana", "bo!"))
+    (stack.checkout.root / "nights" / "06.txt").unlink()
+    for number in (10, 11):
+        write_night(stack, number, lines[number])
+    second = {"gamma": 2, "beta": 4, "alpha": 5}
+    wait_until(lambda: total(stack, "nightly") == second, timeout_s=240, what="the second night")
+    assert busy_server.stats.calls == 10 + 5
+    after = set(stack.partitions("nightly")["materialized"])
+    assert (len(before - after), len(after - before)) == (4, 5)
+
+    busy_server.reset()
+    for number, line in enumerate(lines[:10]):
+        write_night(stack, number, line)
+    for number in (10, 11):
+        (stack.checkout.root / "nights" / f"{number}.txt").unlink()
+    wait_until(lambda: total(stack, "nightly") == first, timeout_s=240, what="the night of the revert")
+    assert busy_server.stats.calls == 0
+    assert set(stack.partitions("nightly")["materialized"]) == before
 
 
-def test_every_segment_is_stale_once_the_model_s_options_changed(stack: Stack) -> None:
-    segment = stack.partitions()["materialized"][0]
-    assert stack.staleness(segment) == ("FRESH", "")
+def test_every_segment_is_stale_once_the_model_s_options_changed_and_is_asked_again(
+    stack: Stack, busy_server: FaultServer
+) -> None:
+    segments = stack.partitions()["materialized"]
+    assert stack.staleness(segments[0]) == ("FRESH", "")
     stack.checkout.write_sweep(planning={"segment_chars": 43}, ollama={"num_ctx": 8192, "num_predict": 64})
     stack.reload()
-    for partition in stack.partitions()["materialized"][:3]:
-        status, reason = stack.staleness(partition)
+    for segment in segments[:3]:
+        status, reason = stack.staleness(segment)
         assert status == "STALE"
         assert "code version" in reason
+    run = stack.materialize("records", "tally")
+    assert stack.ended(run) == "FAILURE"
+    assert "The tally is withheld: 0 of 20 segments are read" in stack.failures(run)
+
+    busy_server.reset()
+    assert stack.ended_backfill(stack.backfill()) == "COMPLETED_SUCCESS"
+    assert busy_server.stats.calls == SEGMENTS
+    assert {stack.staleness(segment) for segment in segments[:3]} == {("FRESH", "")}
+
+
+def test_after_another_cut_no_tally_mixes_two_plans(stack: Stack) -> None:
+    before, answer = stack.partitions(), total(stack, "census")
+    files = set(stack.checkout.store().root.rglob("*.parquet"))
+    stack.checkout.write_sweep(planning={"segment_chars": 215}, ollama={"num_ctx": 8192, "num_predict": 64})
+    stack.reload()
+    assert stack.ended(stack.materialize("corpus")) == "SUCCESS"
+    states = stack.partitions()
+    assert not set(states["unmaterialized"]) & set(before["materialized"])
+    assert (len(states["unmaterialized"]), states["materialized"]) == (SEGMENTS / 5, [])
+    assert stack.ended(stack.materialize("records", "tally", "answer")) == "FAILURE"
+    assert total(stack, "census") == answer
+    assert files <= set(stack.checkout.store().root.rglob("*.parquet")), "until `ctxstream gc`"
 
 
 def test_a_wrong_sweep_is_named_where_the_location_fails(stack: Stack) -> None:
