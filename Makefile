@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export CTXSTREAM_MODELS ?= $(CURDIR)/.models
 
-.PHONY: test-legacy-grammars help setup sweep test check bench dev docs format clean
+.PHONY: test-dg test-legacy-grammars help setup sweep test check bench dev docs format clean
 
 help:  ## list the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 28
@@ -55,6 +55,11 @@ test-legacy-grammars:  ## the tree_sitter_languages provider, in the old environ
 	$(LEGACY)/bin/python -m pip install --quiet tree-sitter==0.21.3 tree-sitter-languages==1.10.2 pathspec rustworkx editables pytest pytest-timeout hypothesis
 	$(LEGACY)/bin/python -m pip install --quiet --no-deps -e .
 	$(LEGACY)/bin/python -m pytest tests/planning/codegraph/test_legacy_grammars.py
+
+test-dg:  ## a sweep written by Dagster's own `dg`, which pins Dagster and so needs an environment of its own
+	$(PYTHON) -m venv .venv-dg
+	.venv-dg/bin/python -m pip install --quiet dagster-dg-cli -e . pytest pytest-timeout jsonschema pyyaml
+	.venv-dg/bin/python -m pytest tests/cli/test_dg.py
 
 clean:  ## remove the environment and all state
 	rm -rf $(VENV) .dagster .ctxstream .models site

@@ -17,8 +17,10 @@ import dagster as dg
 from upath import UPath
 
 from ctxstream_dagster.extraction.records import SegmentResult
+from ctxstream_dagster.orchestration.shown import place
 from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.planning.units import SegmentText
+from ctxstream_dagster.report.escaping import markdown_text
 
 DATA_VERSION = "dagster/data_version"
 CODE_VERSION = "dagster/code_version"
@@ -26,6 +28,7 @@ _PREVIEW_CHARS = 240
 # What a model writes within num_predict fits, so that the exact reply is on the page.
 _REPLY_CHARS = 4_000
 _TABLE_ROWS = 12
+_KEY_CHARS = 120
 
 
 def version_tags(data_version: str) -> dict[str, str]:
@@ -76,7 +79,7 @@ def manifest_event(spec: SweepSpec, text: SegmentText, *, links: "SourceLinks") 
                 f"{source_lines(text, links=links)}: segment {segment.index}, {len(text.units)} units, "
                 f"{segment.length:,} characters, {segment.overlap_prefix:,} of them context"
             ),
-            "preview": dg.MetadataValue.md(_fenced(text.core, limit=_PREVIEW_CHARS)),
+            "preview": dg.MetadataValue.md(_shown(text.core, limit=_PREVIEW_CHARS)),
         },
         tags=version_tags(segment.key.rpartition("~")[2]),
     )
@@ -110,11 +113,11 @@ def extraction_event(
     model = re.sub(r"[^A-Za-z0-9_-]+", "_", result.model) or "unknown"
     metadata: dict[str, Any] = {
         "source": dg.MetadataValue.md(source_lines(text, links=links)),
-        "preview": dg.MetadataValue.md(_fenced(text.core, limit=_PREVIEW_CHARS)),
+        "preview": dg.MetadataValue.md(_shown(text.core, limit=_PREVIEW_CHARS)),
         "question": dg.MetadataValue.md(_question(spec)),
-        "reply": dg.MetadataValue.md(_fenced(result.raw, limit=_REPLY_CHARS, whole=file)),
+        "reply": dg.MetadataValue.md(_shown(result.raw, limit=_REPLY_CHARS)),
         "records": dg.MetadataValue.md(_records_table(result)),
-        "call": dg.MetadataValue.md(_call_table(result, num_ctx=num_ctx, file=file, reused=reused)),
+        "call": dg.MetadataValue.md(_call_table(spec, result, num_ctx=num_ctx, file=file, reused=reused)),
         "dagster/row_count": len(result.records),
         "seconds": round(result.seconds, 3),
         f"ollama.{model}.prompt_tokens": result.prompt_tokens,
@@ -189,14 +192,17 @@ def _question(spec: SweepSpec) -> str:
 
 def _records_table(result: SegmentResult) -> str:
     # Markdown: Dagster's own table value repeats its schema in every event.
-    rows = [f"| {row.unit} | {_cell(row.key)} | {row.value:f} | {row.line} |" for row in result.records[:_TABLE_ROWS]]
+    rows = [
+        f"| {row.unit} | {markdown_text(row.key, limit=_KEY_CHARS)} | {row.value:f} | {row.line} |"
+        for row in result.records[:_TABLE_ROWS]
+    ]
     more = len(result.records) - _TABLE_ROWS
     return "\n".join(("| unit | key | value | line |", "|---:|---|---:|---:|", *rows)) + (
         f"\n\n… {more:,} more in the file" if more > 0 else ""
     )
 
 
-def _call_table(result: SegmentResult, *, num_ctx: int, file: Path | UPath, reused: bool) -> str:
+def _call_table(spec: SweepSpec, result: SegmentResult, *, num_ctx: int, file: Path | UPath, reused: bool) -> str:
     """Return what is known of the calls; one value, because each metadata entry costs Dagster's database 130 bytes."""
     failed = ", ".join(f"{count} x {kind}" for kind, count in sorted(result.attempts.items())) or "none failed"
     cached = f", {result.cached_tokens:,} from the server's cache" if result.cached_tokens else ""
@@ -207,21 +213,17 @@ def _call_table(result: SegmentResult, *, num_ctx: int, file: Path | UPath, reus
         "queue wait": f"{result.queue_wait_s:.2f} s",
         "guard": result.guard,
         "reused": "yes, no call was made" if reused else "no",
-        "file": f"`{file}`",
+        "file": place(spec, file),
     }
     return "\n".join(("| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts.items())))
 
 
-def _cell(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
-
-
-def _fenced(text: str, *, limit: int, whole: Path | UPath | None = None) -> str:
-    cut = text[:limit]
-    ticks = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", cut)), default=0))
-    note = f"\n\n… {len(text) - limit:,} more characters" if len(text) > limit else ""
-    where = f" in `{whole}`" if note and whole else ""
-    return f"{ticks}\n{cut}\n{ticks}{note}{where}"
+def _shown(text: str, *, limit: int) -> str:
+    """Return the start of a text as Markdown whose lines break: one that does not would cut off every other value."""
+    lines = (text[:limit].removesuffix("\n")).split("\n")
+    shown = ("\N{NO-BREAK SPACE}" * (len(line) - len(line.lstrip(" "))) + markdown_text(line.strip()) for line in lines)
+    more = f"\n\n*… {len(text) - limit:,} more characters*" if len(text) > limit else ""
+    return "  \n".join(shown) + more
 
 
 def _git(root: Path, *arguments: str) -> str:

@@ -6,6 +6,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from typing import Any
 
 from ctxstream_dagster.planning.corpus import PackedCorpus
 from ctxstream_dagster.planning.planned import StoredSegment
@@ -25,8 +26,12 @@ _CELL_CHARS = 120
 _KEYS_NAMED = 5
 _INLINE_CHARS = 920
 _INLINE_KEY_CHARS = 30
-_INLINE_BAR_CHARS = 8
+_INLINE_BAR_CHARS = 6
 _REASON_CHARS = 300
+_FILES_NAMED = 5
+_REASONS_NAMED = 5
+# A line of the Overview's column of values holds about 32.
+_PATH_CHARS = 30
 _SAMPLED_SEGMENTS = 64
 
 
@@ -35,6 +40,7 @@ def answer_markdown(
     *,
     segment_url: Callable[[str], str] | None = None,
     withheld: str = "",
+    model_counted: bool = False,
     chart: bool = True,
     linked: int = 20,
 ) -> str:
@@ -44,10 +50,12 @@ def answer_markdown(
         reduction: what code concluded (`reduction.sweep.reduce_sweep`, or `stored_reduction` of a stored one).
         segment_url: gives the address of a segment's page by its key; None for no links.
         withheld: why there is no answer; then it stands in the answer's place.
+        model_counted: whether the model counted by itself (mode `counts`).
         chart: whether the bar chart goes in, as a ``data:`` image of 4 to 20 KB.
         linked: failed segments that are listed by name.
     """
-    parts = [_headline(reduction, withheld=withheld), certainty_sentence(reduction, withheld=withheld)]
+    certainty = certainty_sentence(reduction, withheld=withheld, model_counted=model_counted)
+    parts = [_headline(reduction, withheld=withheld), certainty]
     if chart and reduction.tally.sorted:
         svg = bar_chart(reduction.tally, reduction.statement)
         parts.append(f"![Bar chart of the tally; the table below says the same]({chart_data_url(svg)})")
@@ -55,12 +63,12 @@ def answer_markdown(
     return "\n\n".join(part for part in parts if part)
 
 
-def answer_inline(reduction: Reduction) -> str:
+def answer_inline(reduction: Reduction, *, model_counted: bool = False) -> str:
     """Return answer, certainty, coverage and as many of the keys as fit into 999 characters of Markdown.
 
     Dagster shows so much in the asset's own page; anything longer hides behind a link.
     """
-    head = [_headline(reduction, withheld=""), certainty_sentence(reduction)]
+    head = [_headline(reduction, withheld=""), certainty_sentence(reduction, model_counted=model_counted)]
     foot = f"Coverage {reduction.coverage.share:.1%} of {counted(reduction.coverage.segments, 'segment')}."
     tally = reduction.tally
     pairs = tally.sorted if reduction.statement.how is Answer.LEAST else tally.sorted[::-1]
@@ -80,9 +88,11 @@ def answer_inline(reduction: Reduction) -> str:
     return "\n\n".join(shown)[:999]
 
 
-def certainty_sentence(reduction: Reduction, *, withheld: str = "") -> str:
+def certainty_sentence(reduction: Reduction, *, withheld: str = "", model_counted: bool = False) -> str:
     """Say how sure the answer is, and how far it is from another one."""
     statement = reduction.statement
+    if model_counted and not withheld:
+        return f"{MODEL_COUNTED}{'' if statement.certain else f' Not certain: {statement.caveat}.'}"
     if withheld:
         return "What follows is what was counted so far; it is no answer yet."
     if not statement.certain:
@@ -142,15 +152,15 @@ def coverage_markdown(coverage: Coverage, *, segment_url: Callable[[str], str] |
     return "\n".join(lines)
 
 
-def manifest_markdown(corpus: PackedCorpus, *, root: str = "", rows: int = 25) -> str:
-    """Return the plan at a glance: segments by file, how full they are, tokens, and what was left out and why.
+def manifest_markdown(corpus: PackedCorpus, *, root: str = "") -> str:
+    """Return the plan at a glance: segments, how full they are, tokens, the first files, what was left out and why.
 
-    Reads at most 64 segments' text, evenly spread, to estimate tokens. Raises `StorageError`.
+    Lines stay short and break, so that the asset's own page shows them whole. Reads at most 64 segments' text, evenly
+    spread, to estimate tokens. Raises `StorageError`.
 
     Args:
         corpus: the plan.
         root: a directory; paths below it are shown relative to it.
-        rows: files and skipped paths that are listed.
     """
     stored = list(corpus.stored.values())
     proof, options = corpus.manifest.proof, corpus.options
@@ -161,11 +171,51 @@ def manifest_markdown(corpus: PackedCorpus, *, root: str = "", rows: int = 25) -
         f"each character owned once. A segment holds {_range([entry.segment.length for entry in stored])} characters, "
         f"{statistics.median(fills):.0%} of its limit in the middle ({_range(fills, spec='.0%')})."
     )
-    parts = [head, _tokens(corpus, stored), _by_file(corpus, stored, root=root, rows=rows)]
+    rows = files_table(corpus, root=root, rows=_FILES_NAMED)
+    files = [
+        f"- {_tail(row['file'])}: {counted(row['segments'], 'segment')}, {row['fill_percent']}% full" for row in rows
+    ]
+    if len(corpus.files) > len(rows):
+        files.append(f"- and {counted(len(corpus.files) - len(rows), 'more file')}")
+    parts = [head, _tokens(corpus, stored), "\n".join(files)]
     if proof.cut_records:
-        parts.append(f"{proof.cut_records:,} records are longer than a segment and were cut.")
-    parts.append(_skipped(corpus, root=root, rows=rows))
+        parts.append(f"{counted(proof.cut_records, 'record')} longer than a segment, cut.")
+    parts.append(_skipped(corpus))
     return "\n\n".join(part for part in parts if part)
+
+
+def files_table(corpus: PackedCorpus, *, root: str = "", rows: int = 500) -> list[dict[str, Any]]:
+    """Return a row for each file, those with the most segments first: name, segments, fill, sizes and encoding."""
+    segments: Counter[str] = Counter()
+    fills: dict[str, list[float]] = defaultdict(list)
+    for entry in corpus.stored.values():
+        for path in {span.path for span in entry.spans}:
+            segments[path] += 1
+            fills[path].append(entry.segment.length / corpus.options.segment_chars)
+    files = sorted(corpus.files, key=lambda file: (-segments[file.path], file.path))
+    return [
+        {
+            "file": visible(relative_path(file.path, root=root)),
+            "segments": segments[file.path],
+            "fill_percent": round(100 * statistics.mean(fills[file.path])) if fills[file.path] else 0,
+            "characters": file.chars,
+            "bytes": file.bytes,
+            "encoding": file.encoding,
+        }
+        for file in files[:rows]
+    ]
+
+
+def skipped_table(corpus: PackedCorpus, *, root: str = "", rows: int = 500) -> list[dict[str, Any]]:
+    """Return a row for each path that was left out: name, typed reason and detail."""
+    return [
+        {
+            "path": visible(relative_path(entry.path, root=root)),
+            "reason": entry.reason,
+            "detail": visible(entry.detail, limit=_REASON_CHARS),
+        }
+        for entry in corpus.skipped[:rows]
+    ]
 
 
 def _headline(reduction: Reduction, *, withheld: str) -> str:
@@ -196,36 +246,16 @@ def _tokens(corpus: PackedCorpus, stored: Sequence[StoredSegment]) -> str:
     )
 
 
-def _by_file(corpus: PackedCorpus, stored: Sequence[StoredSegment], *, root: str, rows: int) -> str:
-    segments = Counter(path for entry in stored for path in {span.path for span in entry.spans})
-    fills: dict[str, list[float]] = defaultdict(list)
-    for entry in stored:
-        for path in {span.path for span in entry.spans}:
-            fills[path].append(entry.segment.length / corpus.options.segment_chars)
-    files = sorted(corpus.files, key=lambda file: (-segments[file.path], file.path))
-    lines = ["| file | segments | fill | characters | bytes | encoding |", "|---|--:|--:|--:|--:|---|"]
-    for file in files[:rows]:
-        fill = f"{statistics.mean(fills[file.path]):.0%}" if fills[file.path] else ""
-        path = markdown_text(relative_path(file.path, root=root), limit=_CELL_CHARS)
-        lines.append(
-            f"| {path} | {segments[file.path]:,} | {fill} | {file.chars:,} | {file.bytes:,} | {file.encoding} |"
-        )
-    more = f"\n\nand {len(files) - rows:,} more files." if len(files) > rows else ""
-    return "\n".join(lines) + more
-
-
-def _skipped(corpus: PackedCorpus, *, root: str, rows: int) -> str:
+def _skipped(corpus: PackedCorpus) -> str:
     if not corpus.skipped:
         return "Nothing was skipped."
     reasons = Counter(entry.reason for entry in corpus.skipped)
-    counts = ", ".join(f"{count:,} {visible(reason)}" for reason, count in sorted(reasons.items()))
-    lines = [f"**{counted(len(corpus.skipped), 'path')} skipped:** {markdown_text(counts)}.", ""]
-    lines += ["| path | reason | detail |", "|---|---|---|"]
-    lines += [
-        f"| {markdown_text(relative_path(entry.path, root=root), limit=_CELL_CHARS)} | {markdown_text(entry.reason)} "
-        f"| {markdown_text(entry.detail, limit=_REASON_CHARS)} |"
-        for entry in corpus.skipped[:rows]
-    ]
-    if len(corpus.skipped) > rows:
-        lines += ["", f"and {len(corpus.skipped) - rows:,} more."]
-    return "\n".join(lines)
+    named = ", ".join(f"{count:,} {visible(reason)}" for reason, count in reasons.most_common(_REASONS_NAMED))
+    more = f" and {len(reasons) - _REASONS_NAMED} more reasons" if len(reasons) > _REASONS_NAMED else ""
+    return f"**{counted(len(corpus.skipped), 'path')} skipped:** {markdown_text(named)}{more}."
+
+
+def _tail(path: str) -> str:
+    """Return the end of a path, which says more than its start, short enough for a narrow column."""
+    cut = path if len(path) <= _PATH_CHARS else "…" + path[1 - _PATH_CHARS :]
+    return markdown_text(cut)

@@ -89,7 +89,9 @@ def test_templates_in_an_answer_reach_the_model_as_they_were_typed(ctxstream: Cl
     answer = next(
         spec for spec in load_project(Project(project)).resolve_all_asset_specs() if spec.key.path == ["todo", "answer"]
     )
-    assert answer.description == "List of What is {{ name }}?"
+    assert answer.description == (
+        "Every key with its sum, stated by code from the tally. The model was asked: What is {{ name }}?"
+    )
 
 
 def test_init_asks_for_what_is_not_given(ctxstream: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

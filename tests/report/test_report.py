@@ -24,7 +24,15 @@ from ctxstream_dagster.report.entries import Status, list_entries
 from ctxstream_dagster.report.escaping import html_text, markdown_text, script_json, visible
 from ctxstream_dagster.report.evidence import evidence_page
 from ctxstream_dagster.report.source import source_text
-from ctxstream_dagster.report.summary import answer_inline, answer_markdown, manifest_markdown, short_answer
+from ctxstream_dagster.report.summary import (
+    MODEL_COUNTED,
+    answer_inline,
+    answer_markdown,
+    files_table,
+    manifest_markdown,
+    short_answer,
+    skipped_table,
+)
 from tests.report.sweeps import evidence, packed
 
 ANY = st.text(st.characters(codec=None, exclude_categories=()))
@@ -154,12 +162,43 @@ def test_the_inline_answer_is_short_enough_to_be_shown_at_once(tmp_path: Path, k
 
 
 def test_the_plan_at_a_glance(tmp_path: Path) -> None:
-    corpus = packed(tmp_path, {"a.txt": LINES, "b|.txt": "1|x|\n", "c.bin": b"\0"})
+    files = {"a.txt": LINES, "b|.txt": "1|x|\n", "c.bin": b"\0", f"{'long_' * 20}.txt": "1|x|\n"}
+    corpus = packed(tmp_path, {**files, **{f"d{number}.txt": "1|x|\n" for number in range(5)}})
     shown = manifest_markdown(corpus, root=str(tmp_path))
-    assert f"**{len(corpus.manifest)} segments** tile {len(LINES) + 5:,} characters of 2 files" in shown
-    assert r"| corpus/b\|.txt | 1 |" in shown
-    assert "| corpus/c.bin | binary |" in shown
+    chars = sum(len(text) for text in files.values() if isinstance(text, str)) + 25
+    assert f"**{len(corpus.manifest)} segments** tile {chars:,} characters of 8 files" in shown
+    assert r"- corpus/b\|.txt: 1 segment, " in shown
+    assert "- and 3 more files" in shown
+    assert "**1 path skipped:** 1 binary." in shown
     assert "tokens in all" in shown
+    assert len(shown) < 1_000, "more would hide behind a link"
+    # Dagster breaks lines at spaces only; a longer word would widen the column and cut all of it off.
+    assert max(map(len, shown.split())) <= 34
+
+
+def test_every_file_and_every_skipped_path_is_in_a_table(tmp_path: Path) -> None:
+    corpus = packed(tmp_path, {"a.txt": LINES, "b\u202e.txt": "1|x|\n", "c.bin": b"\0"})
+    first, second = files_table(corpus, root=str(tmp_path))
+    assert first == {
+        "file": "corpus/a.txt",
+        "segments": len(corpus.manifest),
+        "fill_percent": first["fill_percent"],
+        "characters": len(LINES),
+        "bytes": len(LINES),
+        "encoding": "utf-8",
+    }
+    assert 50 < first["fill_percent"] <= 100
+    assert second["file"] == "corpus/b⟨U+202E⟩.txt"
+    assert skipped_table(corpus, root=str(tmp_path)) == [
+        {"path": "corpus/c.bin", "reason": "binary", "detail": "holds NUL bytes"}
+    ]
+
+
+def test_an_answer_that_the_model_added_up_never_looks_like_code_s(tmp_path: Path) -> None:
+    reduction = evidence(packed(tmp_path, {"a.txt": LINES})).reduction
+    for shown in (answer_inline(reduction, model_counted=True), answer_markdown(reduction, model_counted=True)):
+        assert MODEL_COUNTED in shown
+        assert "Nothing unread" not in shown
 
 
 def test_a_stored_reduction_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -8,9 +8,18 @@ from ctxstream_dagster.orchestration.boundary import failures
 from ctxstream_dagster.orchestration.checks import segment_url
 from ctxstream_dagster.orchestration.orphans import claim_run
 from ctxstream_dagster.orchestration.results import ANSWER_FACTS, last_good
+from ctxstream_dagster.orchestration.shown import place
 from ctxstream_dagster.orchestration.spec import SweepSpec
+from ctxstream_dagster.reduction.answer import Answer
 from ctxstream_dagster.report.summary import answer_inline, answer_markdown
 from ctxstream_dagster.storage import write_bytes
+
+_CONCLUDES = {
+    Answer.LEAST: "The key with the smallest sum",
+    Answer.MOST: "The key with the largest sum",
+    Answer.TOTAL: "The sum of all values",
+    Answer.LIST: "Every key with its sum",
+}
 
 
 def build_answer(spec: SweepSpec) -> dg.AssetsDefinition:
@@ -20,7 +29,7 @@ def build_answer(spec: SweepSpec) -> dg.AssetsDefinition:
         key=spec.key("answer"),
         deps=[spec.key("tally")],
         group_name=spec.name,
-        description=f"{spec.answer.value.capitalize()} of {spec.question.extract}",
+        description=_description(spec),
         kinds={"json"},
         owners=list(spec.owners),
         tags=dict(spec.tags),
@@ -34,17 +43,27 @@ def build_answer(spec: SweepSpec) -> dg.AssetsDefinition:
             made_of = {name: facts.get(name) for name in ANSWER_FACTS}
             document = json.dumps({**stated, "sweep": spec.name, **made_of}, indent=2, ensure_ascii=False)
             write_bytes(spec.store().answer, (document + "\n").encode("utf-8"))
+        by_model = spec.question.mode == "counts"
         return dg.MaterializeResult(
             metadata={
-                "answer": dg.MetadataValue.md(answer_inline(reduction)),
-                "chart": dg.MetadataValue.md(answer_markdown(reduction, segment_url=segment_url(spec))),
+                "answer": dg.MetadataValue.md(answer_inline(reduction, model_counted=by_model)),
+                "chart": dg.MetadataValue.md(
+                    answer_markdown(reduction, segment_url=segment_url(spec), model_counted=by_model)
+                ),
                 "certain": stated["certain"],
                 "caveat": stated["caveat"] or "none",
                 "coverage": stated["coverage"]["sentence"],
                 "evidence": f"ctxstream report {spec.name} --open",
-                "file": dg.MetadataValue.path(str(spec.store().answer)),
+                "file": place(spec, spec.store().answer),
             },
             data_version=dg.DataVersion(facts["inputs"]),
         )
 
     return answer
+
+
+def _description(spec: SweepSpec) -> str:
+    concludes = (
+        f"{_CONCLUDES[spec.answer]}, stated by code from the tally. The model was asked: {spec.question.extract}"
+    )
+    return f"{spec.description}\n\n{concludes}" if spec.description else concludes

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from ctxstream_dagster.orchestration.partitions import Sync, sync_partitions
 from ctxstream_dagster.orchestration.resources import OllamaResource
 from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.planning.corpus import PackedCorpus, pack
-from ctxstream_dagster.report.summary import manifest_markdown
+from ctxstream_dagster.planning.line_ends import line_end_hint
+from ctxstream_dagster.report.summary import files_table, manifest_markdown, skipped_table
 
 
 def build_corpus(spec: SweepSpec) -> dg.AssetsDefinition:
@@ -106,8 +108,18 @@ def _remove(planned: PackedCorpus) -> None:
 
 
 def _metadata(spec: SweepSpec, *, planned: PackedCorpus, sync: Sync) -> dict[str, Any]:
+    root = str(spec.root)
     metadata: dict[str, Any] = {
-        "overview": dg.MetadataValue.md(manifest_markdown(planned, root=str(spec.root))),
+        "overview": dg.MetadataValue.md(manifest_markdown(planned, root=root)),
+        "segments_by_file": _table(files_table(planned, root=root)),
+    }
+    if planned.skipped:
+        metadata["skipped_paths"] = _table(skipped_table(planned, root=root))
+    if hint := line_end_hint(spec.corpus_paths(), delim=spec.planning.record_delim, way='planning.record_delim: "\\r"'):
+        metadata["hint"] = hint
+    if sync.waiting:
+        metadata["waiting"] = f"{len(sync.waiting)} segments leave once {sync.busy} has finished."
+    return metadata | {
         "segments": len(planned.manifest),
         "added": len(sync.added),
         "retired": len(sync.retired),
@@ -115,9 +127,12 @@ def _metadata(spec: SweepSpec, *, planned: PackedCorpus, sync: Sync) -> dict[str
         "skipped": len(planned.skipped),
         "bytes": sum(file.bytes for file in planned.files),
         "chars": planned.manifest.proof.chars,
-        "proof": dg.MetadataValue.json(asdict(planned.manifest.proof)),
-        "plan": dg.MetadataValue.path(str(planned.directory)),
+        "cut_records": planned.manifest.proof.cut_records,
+        "plan": planned.directory.name,
     }
-    if sync.waiting:
-        metadata["waiting"] = f"{len(sync.waiting)} segments leave once {sync.busy} has finished."
-    return metadata
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue:
+    # A link to a dialog: a table of paths would widen the page's column until its sentences are cut off.
+    columns = [dg.TableColumn(name, "int" if isinstance(value, int) else "string") for name, value in rows[0].items()]
+    return dg.MetadataValue.table([dg.TableRecord(dict(row)) for row in rows], schema=dg.TableSchema(columns))

@@ -18,6 +18,7 @@ from ctxstream_dagster.orchestration.checks import check_tally, failed_links, se
 from ctxstream_dagster.orchestration.orphans import claim_run
 from ctxstream_dagster.orchestration.resources import OllamaResource
 from ctxstream_dagster.orchestration.results import Inputs, read_inputs, with_facts
+from ctxstream_dagster.orchestration.shown import place
 from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.reduction.records import RECORDS_SCHEMA
 from ctxstream_dagster.reduction.sweep import Reduction, reduce_sweep, reduction_json
@@ -120,9 +121,11 @@ def _withheld(spec: SweepSpec, reduction: Reduction) -> dg.Failure:
 def _metadata(spec: SweepSpec, *, inputs: Inputs, reduction: Reduction) -> dict[str, Any]:
     done = [result for result in inputs.results.values() if result.ok]
     total = float(reduction.tally.total)
+    by_model = spec.question.mode == "counts"
+    whole = answer_markdown(reduction, segment_url=segment_url(spec), model_counted=by_model)
     return {
-        "answer": dg.MetadataValue.md(answer_inline(reduction)),
-        "chart": dg.MetadataValue.md(answer_markdown(reduction, segment_url=segment_url(spec))),
+        "answer": dg.MetadataValue.md(answer_inline(reduction, model_counted=by_model)),
+        "chart": dg.MetadataValue.md(whole),
         "coverage": dg.MetadataValue.md(reduction.coverage.sentence()),
         "failed": failed_links(spec, reduction.coverage),
         "caveat": reduction.statement.caveat or "none",
@@ -135,7 +138,7 @@ def _metadata(spec: SweepSpec, *, inputs: Inputs, reduction: Reduction) -> dict[
         "prompt_tokens": sum(result.prompt_tokens for result in done),
         "output_tokens": sum(result.output_tokens for result in done),
         "model_seconds": round(sum(result.seconds for result in done), 3),
-        "file": dg.MetadataValue.path(str(spec.store().tally)),
+        "file": place(spec, spec.store().tally),
     }
 
 
