@@ -97,7 +97,8 @@ def scan_for_plan(root: Path, options: ManifestOptions, *, prefix: str = "") -> 
 
     `prefix` goes in front of every path. Raises `CorpusError` for a directory that cannot be read.
     """
-    scan = ScanOptions(workers=min(os.cpu_count() or 1, _MOST_WORKERS), cache_dir=cache_home())
+    workers = min(os.cpu_count() or 1, _MOST_WORKERS)
+    scan = ScanOptions(references=False, workers=workers, cache_dir=cache_home())
     return CodebasePlan(scan_repo(root, scan), options, prefix=prefix)
 
 

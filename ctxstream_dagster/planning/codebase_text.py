@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ctxstream_dagster.errors import CorpusError
 from ctxstream_dagster.planning.codegraph.content import source_text
-from ctxstream_dagster.planning.codegraph.scan import read_bytes
+from ctxstream_dagster.planning.codegraph.hashes import read_bytes
 from ctxstream_dagster.planning.codegraph.values import CodeGraph, FileNode, SymbolNode
 from ctxstream_dagster.planning.textio import Unreadable
 

@@ -29,7 +29,7 @@ class Analysis:
         rows: packed symbol rows (`values.pack_rows`).
         count: how many symbols they are.
         imports: raw imports in document order.
-        words: the file's distinct words, joined by spaces.
+        words: the file's distinct words, joined by spaces; empty unless references are asked for.
         reason, detail: why there are no symbols, as in `FileNode.reason`; empty when it was parsed.
     """
 
@@ -45,8 +45,11 @@ class Analysis:
         return unpack_rows(self.rows)
 
 
-def analyse(source: bytes, *, language: str, budget_s: float) -> Analysis:
-    """Parse UTF-8 `source` and return what it defines, imports and mentions; a failure is a reason, not an error."""
+def analyse(source: bytes, *, language: str, budget_s: float, references: bool = True) -> Analysis:
+    """Parse UTF-8 `source` and return what it defines, imports and, with `references`, mentions.
+
+    A failure is a reason, not an error.
+    """
     grammar = load_grammar(language)
     if grammar is None:
         return Analysis(reason="grammar-unavailable", detail=missing_advice())
@@ -58,7 +61,8 @@ def analyse(source: bytes, *, language: str, budget_s: float) -> Analysis:
     except ParseTimeout as error:
         return Analysis(reason="parse-timeout", detail=str(error))
     rows, imports = read_tree(tree, source, language=language)
-    return Analysis(rows=pack_rows(rows), count=len(rows), imports=tuple(imports), words=identifiers(source))
+    words = identifiers(source) if references else b""
+    return Analysis(rows=pack_rows(rows), count=len(rows), imports=tuple(imports), words=words)
 
 
 def analysis_version(language: str) -> str:

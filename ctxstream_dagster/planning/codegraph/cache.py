@@ -22,7 +22,7 @@ _BUSY_TIMEOUT_S = 5.0
 
 
 class Cache:
-    """A key-value store of two tables; a context manager.
+    """A key-value store of three tables; a context manager.
 
     A cache that cannot be opened, read or written (no directory, a full disk, a damaged file) is no cache: the scan is
     slower and as right as before. Values carry a checksum, for a damaged one could crash the reader.
@@ -40,6 +40,7 @@ class Cache:
             database.execute("CREATE TABLE IF NOT EXISTS analysis (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
             # Numbered, so that the oldest graphs can be told.
             database.execute("CREATE TABLE IF NOT EXISTS graph (id INTEGER PRIMARY KEY, key BLOB UNIQUE, value BLOB)")
+            database.execute("CREATE TABLE IF NOT EXISTS hashes (key BLOB PRIMARY KEY, value BLOB)")
             self._database = database
 
     def __enter__(self) -> Cache:
@@ -59,6 +60,15 @@ class Cache:
         """Keep a graph, and of all graphs only the newest."""
         self._write("INSERT OR REPLACE INTO graph (key, value) VALUES (?, ?)", [(key, _checked(value))])
         self._write(f"DELETE FROM graph WHERE id <= (SELECT MAX(id) FROM graph) - {_MOST_GRAPHS}", [()])
+
+    def hashes(self, key: bytes) -> bytes | None:
+        """Return the files' hashes kept for the directory `key`, or None."""
+        return next((value for _, value in self._rows("SELECT key, value FROM hashes WHERE key = ?", (key,))), None)
+
+    def keep_hashes(self, key: bytes, value: bytes) -> None:
+        """Keep the files' hashes of a directory in place of those kept before, and only the newest directories'."""
+        self._write("INSERT OR REPLACE INTO hashes (key, value) VALUES (?, ?)", [(key, _checked(value))])
+        self._write(f"DELETE FROM hashes WHERE rowid <= (SELECT MAX(rowid) FROM hashes) - {_MOST_GRAPHS}", [()])
 
     def analyses(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return what is kept under each of `keys`."""

@@ -80,7 +80,7 @@ def rules_above(root: Path) -> IgnoreRules:
     Empty outside a repository, and where the rules leave out `root` itself: who names a directory wants it read. A
     person's own ``core.excludesFile`` is not read, for a plan must not depend on whose machine it runs on.
     """
-    top = next((parent for parent in (root, *root.parents) if os.path.lexists(parent / ".git")), None)
+    top = repository_of(root)
     if top is None:
         return NO_RULES
     inside = root.relative_to(top).as_posix()
@@ -96,6 +96,11 @@ def rules_above(root: Path) -> IgnoreRules:
     above = IgnoreRules("", rules.rules)
     ancestors = ["/".join(parts[: depth + 1]) + "/" for depth in range(len(parts))]
     return NO_RULES if any(above.ignores(ancestor) for ancestor in ancestors) else rules
+
+
+def repository_of(root: Path) -> Path | None:
+    """Return the top of the repository that the absolute path `root` lies in, or None."""
+    return next((parent for parent in (root, *root.parents) if os.path.lexists(parent / ".git")), None)
 
 
 def _git_directory(path: Path) -> Path:

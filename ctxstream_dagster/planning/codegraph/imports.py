@@ -35,6 +35,7 @@ _RUBY = re.compile(r"""(require|require_relative|load|autoload)\s*\(?\s*(?::\w+\
 _LUA = re.compile(r"""(require|dofile|loadfile)\s*\(?\s*["']([^"']+)["']""")
 _BASH = re.compile(r"""(?:source|\.)\s+(?:"([^"]+)"|'([^']+)'|([^\s;&|]+))""")
 _BASH_EXPANSION = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^}]*\}|\$\w+")
+_PYTHON_TO_SPACES = str.maketrans("()\\", "   ")
 _PYTHON_COMMENT = re.compile(r"#[^\n]*")
 _LONGEST_STATEMENT_BYTES = 1 << 14
 
@@ -43,18 +44,18 @@ def raw_imports(node: Any, source: bytes, *, language: str) -> list[RawImport]:
     """Return what an import node of `tables.IMPORTS` names; empty when it is no import after all."""
     end = min(node.end_byte, node.start_byte + _LONGEST_STATEMENT_BYTES)
     text = source[node.start_byte : end].decode("utf-8", "replace")
-    if language == "python":
+    if language == "python" and "#" in text:
         text = _PYTHON_COMMENT.sub("", text)
     # Long runs of white space would make the expressions below try every way to divide them.
     return _READERS[language](" ".join(text.split()))
 
 
 def _python(text: str) -> list[RawImport]:
+    text = text.translate(_PYTHON_TO_SPACES)
     if found := _PYTHON_FROM.match(text):
-        module = re.sub(r"\s", "", found[1])
-        names = _PYTHON_NAMES.findall(re.sub(r"[()\\]", "", found[2]))
-        return [("from", f"{module}{NAME_SEPARATOR}{name}") for name in names]
-    modules = re.sub(r"[()\\]", "", text.removeprefix("import")).split(",")
+        module = found[1].replace(" ", "")
+        return [("from", f"{module}{NAME_SEPARATOR}{name}") for name in _PYTHON_NAMES.findall(found[2])]
+    modules = text.removeprefix("import").split(",")
     return [("import", module.split()[0]) for module in modules if module.split()]
 
 

@@ -116,7 +116,9 @@ def is_minified(path: str, source: bytes) -> bool:
         return False
     if len(source) / (source.count(b"\n") + 1) > _LONG_AVERAGE_BYTES:
         return True
-    longest = max(map(len, source.split(b"\n")))
+    middle = len(source) // 2  # lies in a line that makes up more than half
+    ends = source.find(b"\n", middle)
+    longest = (ends if ends >= 0 else len(source)) - (source.rfind(b"\n", 0, middle) + 1)
     return longest > _LONG_LINE_BYTES and longest > len(source) / 2
 
 

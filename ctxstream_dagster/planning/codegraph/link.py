@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Sequence
-from dataclasses import astuple, fields, replace
+from dataclasses import astuple, fields
 from pathlib import Path
 
 from ctxstream_dagster.planning.codegraph.content import Content
@@ -12,6 +12,7 @@ from ctxstream_dagster.planning.codegraph.languages import TEXT
 from ctxstream_dagster.planning.codegraph.references import defined_names, reference_edges
 from ctxstream_dagster.planning.codegraph.resolve import ParsedFile, resolve_imports
 from ctxstream_dagster.planning.codegraph.values import CodeGraph, Edges, FileNode, ImportCount, Symbols
+from ctxstream_dagster.planning.codegraph.walk import FoundFile
 from ctxstream_dagster.planning.skipped import Skipped
 
 _FILE_FIELDS = [field.name for field in fields(FileNode)]
@@ -20,16 +21,18 @@ _COUNT_FIELDS = [field.name for field in fields(ImportCount)]
 
 
 def link_graph(
-    root: str, nodes: Sequence[FileNode], contents: Sequence[Content], *, skipped: Sequence[Skipped]
+    root: str, found: Sequence[FoundFile], contents: Sequence[tuple[Content, str]], *, skipped: Sequence[Skipped]
 ) -> CodeGraph:
-    """Return the graph of files sorted by path and what each says; those not read join `skipped`."""
-    pairs = list(zip(nodes, contents, strict=True))
+    """Return the graph of files sorted by path and what each says, with its hash; those not read join `skipped`."""
+    pairs = [(file, content, sha256) for file, (content, sha256) in zip(found, contents, strict=True)]
     left_out = [
-        Skipped(path=node.path, reason=content.skip, detail=content.detail) for node, content in pairs if content.skip
+        Skipped(path=file.path, reason=content.skip, detail=content.detail)
+        for file, content, _ in pairs
+        if content.skip
     ]
-    read = [(node, content) for node, content in pairs if not content.skip]
-    files = tuple(replace(node, id=number) for number, (node, _) in enumerate(read))
-    analyses = [content.analysis for _, content in read]
+    read = [pair for pair in pairs if not pair[1].skip]
+    files = tuple(_node(number, *pair) for number, pair in enumerate(read))
+    analyses = [content.analysis for _, content, _ in read]
     location = {file.path: file.location or file.path for file in files}
 
     def read_text(path: str) -> str:
@@ -44,8 +47,9 @@ def link_graph(
         if file.language != TEXT and not file.reason
     ]
     includes, counts = resolve_imports(parsed, paths=[file.path for file in files], read_text=read_text)
-    references = reference_edges(
-        [defined_names(analysis.symbol_rows()) for analysis in analyses], [analysis.words for analysis in analyses]
+    words = [analysis.words for analysis in analyses]
+    references = (
+        reference_edges([defined_names(analysis.symbol_rows()) for analysis in analyses], words) if any(words) else ()
     )
     return CodeGraph(
         root=root,
@@ -57,12 +61,29 @@ def link_graph(
     )
 
 
+def _node(number: int, file: FoundFile, content: Content, sha256: str) -> FileNode:
+    return FileNode(
+        id=number,
+        path=file.path,
+        language=content.language,
+        bytes=file.size,
+        chars=content.chars,
+        encoding=content.encoding,
+        sha256=sha256,
+        symbols=content.analysis.count,
+        reason=content.analysis.reason,
+        derived=content.derived,
+        generated=content.generated,
+        location=file.location if file.location != file.path else "",
+    )
+
+
 def pack_graph(graph: CodeGraph, *, walked: Sequence[Skipped]) -> bytes:
     """Return everything of a graph but its root and what the walk left out (`walked`), as bytes."""
     by_walk = set(walked)
     return marshal.dumps(
         (
-            [astuple(file) for file in graph.files],
+            [{name: getattr(file, name) for name in _FILE_FIELDS} for file in graph.files],
             graph.symbols.blocks,
             graph.symbols.counts,
             graph.edges.includes,
@@ -79,7 +100,7 @@ def unpack_graph(data: bytes, *, root: str, skipped: Sequence[Skipped]) -> CodeG
     files, blocks, counts, includes, references, left_out, imports = marshal.loads(data)
     return CodeGraph(
         root=root,
-        files=tuple(FileNode(**dict(zip(_FILE_FIELDS, values, strict=True))) for values in files),
+        files=tuple(FileNode(**values) for values in files),
         symbols=Symbols(blocks, counts),
         edges=Edges(includes, references),
         skipped=_sorted(

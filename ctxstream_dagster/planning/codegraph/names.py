@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 _IDENTIFIERS = frozenset(
@@ -43,60 +44,42 @@ _FUNCTION_LITERALS = frozenset(
 )
 _TYPE_SPECS = {"struct_type": "struct", "interface_type": "interface"}
 
+KindOf = Callable[[Any], str | None]
+"""From a node to its symbol kind, None when it defines nothing after all."""
 
-def kind_of(node: Any, spec: str, *, language: str) -> str | None:
-    """Return the symbol kind of a node whose type is in `tables.SYMBOLS`, or None when it defines nothing after all."""
+NameOf = Callable[[Any, bytes], str | None]
+"""From a node and the source to the name as written, white space squeezed, None when it has none."""
+
+
+def kind_reader(node_type: str, spec: str, *, language: str) -> KindOf:
+    """Return how the kind of a node of this type is told, `spec` being its entry in `tables.SYMBOLS`."""
     kind, _, field = spec.partition(":")
-    if field == "body" and node.child_by_field_name("body") is None:
-        return None
+    if field == "body":
+        return lambda node: kind if node.child_by_field_name("body") is not None else None
     if field in ("value", "right"):
-        value = node.child_by_field_name(field)
-        if value is None and language == "lua":
-            value = _assigned_in_lua(node)
-        if value is None or value.type not in _FUNCTION_LITERALS:
-            return None
-    if node.type == "class_declaration" and language in ("swift", "kotlin"):
-        declared = node.child_by_field_name("declaration_kind")
-        if declared is not None:
-            return str(declared.type)
-        return "interface" if _first(node, frozenset({"interface"}), named=False) is not None else "class"
-    if node.type == "type_spec":
-        declared = node.child_by_field_name("type")
-        return _TYPE_SPECS.get(declared.type, kind) if declared is not None else kind
-    if node.type == "function_definition" and language == "cpp" and _is_class_behind_a_macro(node):
-        return "class"
-    return kind
+        return lambda node: kind if _is_function(node, field, language=language) else None
+    if node_type == "class_declaration" and language in ("swift", "kotlin"):
+        return _declared_kind
+    if node_type == "type_spec":
+        return lambda node: _specified_kind(node, kind)
+    if node_type == "function_definition" and language == "cpp":
+        return lambda node: "class" if _is_class_behind_a_macro(node) else kind
+    return lambda _node: kind
 
 
-def name_of(node: Any, source: bytes, *, language: str) -> str | None:
-    """Return the name of a definition as written, white space squeezed; None when it has none."""
-    kind = node.type
-    if kind in _FIXED:
-        name = node.child_by_field_name("name") if kind == "companion_object" else None
-        return _FIXED[kind] if name is None else _text(name, source)
-    if language in ("c", "cpp") and kind in ("function_definition", "type_definition"):
-        return _declarator(node, source)
-    if kind == "impl_item":
-        return _implementation(node, source)
-    if kind == "operator_declaration":
-        operator = node.child_by_field_name("operator")
-        return "operator " + (_text(operator, source) if operator is not None else "?")
-    if kind == "assignment_expression":
-        return _text(node.child_by_field_name("left"), source)
-    if language == "lua" and kind in ("assignment_statement", "variable_declaration"):
-        return _variable_in_lua(node, source)
-    name = _name_node(node)
-    if name is None:
-        return None
-    written = _text(name, source)
-    if language == "go" and kind == "method_declaration":
-        written = _go_receiver(node, source) + written
-    elif kind == "singleton_method":
-        receiver = node.child_by_field_name("object")
-        written = (f"{_text(receiver, source)}." if receiver is not None else "") + written
-    elif language == "cpp":
-        written = without_template_arguments(written)
-    return written.strip("\"'") or None
+def name_reader(node_type: str, *, language: str) -> NameOf:
+    """Return how the name of a definition of this node type is read."""
+    if node_type in _FIXED:
+        return lambda node, source: _fixed(node, source, node_type)
+    if language in ("c", "cpp") and node_type in ("function_definition", "type_definition"):
+        return _declarator
+    if language == "lua" and node_type in ("assignment_statement", "variable_declaration"):
+        return _variable_in_lua
+    if language == "go" and node_type == "method_declaration":
+        return _go_method
+    if language == "cpp":
+        return lambda node, source: without_template_arguments(_plain(node, source) or "") or None
+    return _UNUSUAL.get(node_type, _plain)
 
 
 def without_template_arguments(name: str) -> str:
@@ -113,12 +96,19 @@ def without_template_arguments(name: str) -> str:
     return "".join(kept).strip() + operator + tail
 
 
-def _name_node(node: Any) -> Any:
+def _plain(node: Any, source: bytes) -> str | None:
     for field in ("name", "key", "property"):
-        found = node.child_by_field_name(field)
-        if found is not None:
-            return found
-    return _first(node, _IDENTIFIERS)  # Kotlin's grammar names no fields
+        name = node.child_by_field_name(field)
+        if name is not None:
+            break
+    else:
+        name = _first(node, _IDENTIFIERS)  # Kotlin's grammar names no fields
+    return None if name is None else _text(name, source).strip("\"'") or None
+
+
+def _fixed(node: Any, source: bytes, node_type: str) -> str:
+    name = node.child_by_field_name("name") if node_type == "companion_object" else None
+    return _FIXED[node_type] if name is None else _text(name, source)
 
 
 def _declarator(node: Any, source: bytes) -> str | None:
@@ -147,11 +137,52 @@ def _implementation(node: Any, source: bytes) -> str:
     )
 
 
-def _go_receiver(node: Any, source: bytes) -> str:
-    receiver = node.child_by_field_name("receiver")
+def _operator(node: Any, source: bytes) -> str:
+    operator = node.child_by_field_name("operator")
+    return "operator " + (_text(operator, source) if operator is not None else "?")
+
+
+def _assigned(node: Any, source: bytes) -> str:
+    return _text(node.child_by_field_name("left"), source)
+
+
+def _singleton_method(node: Any, source: bytes) -> str | None:
+    receiver, name = node.child_by_field_name("object"), _plain(node, source)
+    return f"{_text(receiver, source)}.{name}" if receiver is not None and name else name
+
+
+_UNUSUAL: dict[str, NameOf] = {
+    "assignment_expression": _assigned,
+    "impl_item": _implementation,
+    "operator_declaration": _operator,
+    "singleton_method": _singleton_method,
+}
+
+
+def _go_method(node: Any, source: bytes) -> str | None:
+    receiver, name = node.child_by_field_name("receiver"), _plain(node, source)
     parameter = _first(receiver, frozenset({"parameter_declaration"})) if receiver is not None else None
     owner = parameter.child_by_field_name("type") if parameter is not None else None
-    return f"{_text(owner, source).lstrip('*').split('[')[0]}." if owner is not None else ""
+    return f"{_text(owner, source).lstrip('*').split('[')[0]}.{name}" if owner is not None and name else name
+
+
+def _is_function(node: Any, field: str, *, language: str) -> bool:
+    value = node.child_by_field_name(field)
+    if value is None and language == "lua":
+        value = _assigned_in_lua(node)
+    return value is not None and value.type in _FUNCTION_LITERALS
+
+
+def _declared_kind(node: Any) -> str:
+    declared = node.child_by_field_name("declaration_kind")
+    if declared is not None:
+        return str(declared.type)
+    return "interface" if _first(node, frozenset({"interface"}), named=False) is not None else "class"
+
+
+def _specified_kind(node: Any, kind: str) -> str:
+    declared = node.child_by_field_name("type")
+    return _TYPE_SPECS.get(declared.type, kind) if declared is not None else kind
 
 
 def _assigned_in_lua(node: Any) -> Any:

@@ -6,7 +6,7 @@ import hashlib
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -14,9 +14,10 @@ from ctxstream_dagster.errors import ConfigError, CorpusError
 from ctxstream_dagster.planning.codegraph.analysis import Analysis, analyse, analysis_version
 from ctxstream_dagster.planning.codegraph.cache import Cache
 from ctxstream_dagster.planning.codegraph.content import Content, pack_content, read_content, unpack_content
-from ctxstream_dagster.planning.codegraph.languages import LANGUAGES, TEXT
+from ctxstream_dagster.planning.codegraph.hashes import file_hashes, read_bytes
+from ctxstream_dagster.planning.codegraph.languages import LANGUAGES
 from ctxstream_dagster.planning.codegraph.link import link_graph, pack_graph, unpack_graph
-from ctxstream_dagster.planning.codegraph.values import CodeGraph, FileNode
+from ctxstream_dagster.planning.codegraph.values import CodeGraph
 from ctxstream_dagster.planning.codegraph.walk import FoundFile, WalkOptions, walk_directory
 from ctxstream_dagster.planning.codegraph.worker import Worker
 
@@ -35,11 +36,13 @@ class ScanOptions(WalkOptions):
         follow_symlinks: read what links lead to, each directory once.
         respect_gitignore: leave out what .gitignore files and ``.git/info/exclude`` name.
         keep_tracked: read files that git tracks even where the two rules above leave them out.
+        references: also find which file mentions a name that one other file defines; no plan needs it.
         workers: most parser processes; 0 parses in this process, where a crash of a grammar ends it.
         parse_timeout_s: processor time one file may take to parse, in seconds; 0.05 or more.
         cache_dir: where analyses are kept from scan to scan, or None; `storage.cache_home` is the usual place.
     """
 
+    references: bool = True
     workers: int = 1
     parse_timeout_s: float = 3.0
     cache_dir: Path | None = None
@@ -71,27 +74,20 @@ def scan_repo(root: str | Path, options: ScanOptions | None = None) -> CodeGraph
         if options.cache_dir is None:
             hashes, key, kept = [""] * len(found), b"", dict[bytes, bytes]()
         else:
-            hashes = [_sha256(str(directory), file) for file in found]
+            hashes = file_hashes(directory, found, store)
             key = _graph_key(found, hashes, options)
             if stored := store.graph(key):
                 return unpack_graph(stored, root=str(root), skipped=skipped)
             kept = store.analyses(
                 [_content_key(file, sha256, options) for file, sha256 in zip(found, hashes, strict=True)]
             )
-        files, contents, new = _read_all(directory, found, hashes, kept, options)
-        graph = link_graph(str(root), files, contents, skipped=skipped)
+        contents, new = _read_all(directory, found, hashes, kept, options)
+        graph = link_graph(str(root), found, contents, skipped=skipped)
         if options.cache_dir is not None:
             store.keep_analyses(new)
-            if [node.sha256 for node in files] == hashes and _is_settled(contents):
+            if [sha256 for _, sha256 in contents] == hashes and _is_settled(contents):
                 store.keep_graph(key, pack_graph(graph, walked=skipped))
     return graph
-
-
-def read_bytes(root: Path | str, location: str) -> bytes:
-    """Return a scanned file's bytes; raises `OSError`."""
-    # Path objects and buffers would cost more than reading a small file does.
-    with open(f"{root}/{location}", "rb", buffering=0) as file:  # noqa: PTH123
-        return file.read()
 
 
 def _read_all(
@@ -100,9 +96,9 @@ def _read_all(
     hashes: Sequence[str],
     kept: Mapping[bytes, bytes],
     options: ScanOptions,
-) -> tuple[list[FileNode], list[Content], dict[bytes, bytes]]:
-    nodes: list[FileNode | None] = [None] * len(found)
-    contents: list[Content] = [Content()] * len(found)
+) -> tuple[list[tuple[Content, str]], dict[bytes, bytes]]:
+    """Return each file's content with its hash, and what of it is new, by its key in the cache."""
+    contents: list[tuple[Content, str]] = [(Content(), "")] * len(found)
     new: dict[bytes, bytes] = {}
     positions = iter(range(len(found)))
     lock = threading.Lock()
@@ -122,8 +118,7 @@ def _read_all(
                     content, sha256 = _read_one(directory, file, worker, options)
                     if options.cache_dir and sha256 and content.analysis.reason not in _PASSING_REASONS:
                         new[_content_key(file, sha256, options)] = pack_content(content)
-                nodes[position] = _node(file, sha256, content)
-                contents[position] = content
+                contents[position] = content, sha256
         finally:
             if worker:
                 worker.close()
@@ -135,7 +130,7 @@ def _read_all(
         with ThreadPoolExecutor(workers) as pool:
             for done in [pool.submit(drain) for _ in range(workers)]:
                 done.result()
-    return [node for node in nodes if node is not None], contents, new
+    return contents, new
 
 
 def _read_one(directory: Path, file: FoundFile, worker: Worker | None, options: ScanOptions) -> tuple[Content, str]:
@@ -143,52 +138,35 @@ def _read_one(directory: Path, file: FoundFile, worker: Worker | None, options: 
         data = read_bytes(directory, file.location)
     except OSError as error:
         return Content(skip="unreadable", detail=error.strerror or str(error)), ""
-    content, source = read_content(file.path, data)
-    if content.language != TEXT and not content.skip:
-        parse = worker.analyse if worker else analyse
-        analysis: Analysis = parse(source, language=content.language, budget_s=options.parse_timeout_s)
-        content = replace(content, analysis=analysis)
-    return content, hashlib.sha256(data).hexdigest()
 
+    def parse(source: bytes, language: str) -> Analysis:
+        run = worker.analyse if worker else analyse
+        return run(source, language=language, budget_s=options.parse_timeout_s, references=options.references)
 
-def _node(file: FoundFile, sha256: str, content: Content) -> FileNode:
-    return FileNode(
-        id=0,
-        path=file.path,
-        language=content.language,
-        bytes=file.size,
-        chars=content.chars,
-        encoding=content.encoding,
-        sha256=sha256,
-        symbols=content.analysis.count,
-        reason=content.analysis.reason,
-        derived=content.derived,
-        generated=content.generated,
-        location=file.location if file.location != file.path else "",
-    )
-
-
-def _sha256(directory: str, file: FoundFile) -> str:
-    try:
-        return hashlib.sha256(read_bytes(directory, file.location)).hexdigest()
-    except OSError:  # told when it is read
-        return ""
+    return read_content(file.path, data, parse=parse), hashlib.sha256(data).hexdigest()
 
 
 def _content_key(file: FoundFile, sha256: str, options: ScanOptions) -> bytes:
     name = file.path.rpartition("/")[2]
-    return hashlib.sha256(f"{sha256}\0{options.parse_timeout_s}\0{_versions()}\0{name}".encode()).digest()
+    return hashlib.sha256(f"{sha256}\0{_what(options)}\0{name}".encode()).digest()
 
 
 def _graph_key(found: Sequence[FoundFile], hashes: Sequence[str], options: ScanOptions) -> bytes:
-    digest = hashlib.sha256(f"{options.parse_timeout_s}\0{_versions()}".encode())
+    digest = hashlib.sha256(_what(options).encode())
     for file, sha256 in zip(found, hashes, strict=True):
         digest.update(f"\0{file.path}\0{file.location}\0{sha256}".encode("utf-8", "surrogateescape"))
     return digest.digest()
 
 
-def _is_settled(contents: Sequence[Content]) -> bool:
-    return all(content.analysis.reason not in _PASSING_REASONS and content.skip != "unreadable" for content in contents)
+def _what(options: ScanOptions) -> str:
+    """Return what besides the content decides what is learnt of a file."""
+    return f"{options.parse_timeout_s}\0{options.references}\0{_versions()}"
+
+
+def _is_settled(contents: Sequence[tuple[Content, str]]) -> bool:
+    return all(
+        content.analysis.reason not in _PASSING_REASONS and content.skip != "unreadable" for content, _ in contents
+    )
 
 
 @cache

@@ -1,47 +1,23 @@
-"""From a syntax tree to definitions and import statements: one walk over statements, no query language.
+"""From a syntax tree to definitions and import statements.
 
-A walk reads the same tree through every provider and in the same order under every hash seed; queries do neither
-(facts in docs/codebases.md). Offsets inside the parser are bytes; what leaves this module counts characters.
+Offsets inside the parser are bytes; what leaves this module counts characters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from operator import attrgetter
 from typing import Any
 
-from ctxstream_dagster.planning.codegraph.grammars import Grammar, load_grammar
 from ctxstream_dagster.planning.codegraph.imports import RawImport, raw_imports
 from ctxstream_dagster.planning.codegraph.leading import leading_start
-from ctxstream_dagster.planning.codegraph.names import kind_of, name_of
-from ctxstream_dagster.planning.codegraph.tables import (
-    CALL_STARTS,
-    CALL_TYPES,
-    CLASS_KINDS,
-    ENTER,
-    HINTS,
-    IMPORTS,
-    SYMBOLS,
-    WRAPPERS,
-)
+from ctxstream_dagster.planning.codegraph.tables import CALL_STARTS, CLASS_KINDS, WRAPPERS
 from ctxstream_dagster.planning.codegraph.values import SymbolRow
+from ctxstream_dagster.planning.codegraph.visit import Rule, walk
 
-_LEAVES = frozenset({"comment", "identifier", "line_comment", "block_comment", "number_literal", "string_literal"})
-_ERROR_KIND = 0xFFFF
 _DEEPEST = 64  # people nest a few; a hostile file nests a hundred thousand, and qualified names would fill the memory
+_FILE_SCOPES = frozenset({"file_scoped_namespace_declaration", "namespace_definition"})
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
-
-
-@dataclass(frozen=True, slots=True)
-class _Kinds:
-    """The node types that matter in one grammar, as what `key` gives for a node."""
-
-    key: attrgetter[Any]
-    visited: frozenset[Any]
-    entered: frozenset[Any]
-    passed: frozenset[Any]
 
 
 @dataclass(slots=True)
@@ -57,169 +33,106 @@ class _Found:
 
 def read_tree(tree: Any, source: bytes, *, language: str) -> tuple[list[SymbolRow], list[RawImport]]:
     """Return the definitions, in the order in which they start, and the raw imports of a parsed file."""
-    table, imports = SYMBOLS[language], IMPORTS[language]
-    found: list[_Found] = []
-    raw: list[RawImport] = []
-    enclosing: list[int] = []
-    for node, ancestors in walk(tree.root_node, source, language=language):
-        kind = node.type
-        if kind in imports and (kind not in CALL_TYPES or CALL_STARTS.match(source, node.start_byte)):
-            raw += raw_imports(node, source, language=language)
-        if kind in table and (symbol := kind_of(node, table[kind], language=language)):
-            _define(node, ancestors, symbol, source=source, language=language, found=found, enclosing=enclosing)
-    return _rows(found, source), raw
+    definitions = _Definitions(source, language)
+    imports: list[RawImport] = []
+    for node, rule, ancestors in walk(tree.root_node, source, language=language):
+        if rule.is_import and (not rule.is_call or CALL_STARTS.match(source, node.start_byte)):
+            imports += raw_imports(node, source, language=language)
+        if rule.name_of is not None:
+            definitions.add(node, rule, ancestors)
+    return _rows(definitions.found, source), imports
 
 
-def walk(root: Any, source: bytes, *, language: str, whole: bool = False) -> Iterator[tuple[Any, Sequence[Any]]]:
-    """Yield each node whose type is in the tables, in document order, with its ancestors, the nearest last.
+class _Definitions:
+    """The definitions of one file as the walk meets them, outer ones first."""
 
-    `whole` visits every node instead of those that `tables.ENTER` and `tables.HINTS` lead to: to compare with.
-    """
-    kinds = _kinds(language)
-    key, visited, entered, passed = kinds.key, kinds.visited, kinds.entered, kinds.passed
-    hints = _hint_places(source, language)
-    following = 0
-    cursor = root.walk()
-    ancestors: list[Any] = []
-    while True:
-        node = cursor.node
-        kind = key(node)
-        if kind not in passed:
-            if kind in visited:
-                yield node, ancestors
-            if kind not in entered and not whole:
-                start = node.start_byte
-                while hints[following] < start:
-                    following += 1
-            if (
-                whole or kind in entered or not ancestors or hints[following] < node.end_byte or node.has_error
-            ) and cursor.goto_first_child():
-                ancestors.append(node)
-                continue
-        while not cursor.goto_next_sibling():
-            if not ancestors:
-                return
-            cursor.goto_parent()
-            ancestors.pop()
-            if not ancestors:
-                return
+    def __init__(self, source: bytes, language: str) -> None:
+        self._source = source
+        self._language = language
+        self._enclosing: list[int] = []
+        self.found: list[_Found] = []
 
+    def add(self, node: Any, rule: Rule, ancestors: Sequence[Any]) -> None:
+        """Take in what a node defines, if it does."""
+        assert rule.kind_of is not None
+        assert rule.name_of is not None
+        kind = rule.kind_of(node)
+        if kind is None:
+            return
+        source, found, enclosing = self._source, self.found, self._enclosing
+        begins = node.start_byte
+        while enclosing and found[enclosing[-1]].end <= begins:
+            enclosing.pop()
+        if len(enclosing) >= _DEEPEST:
+            return
+        name = rule.name_of(node, source)
+        if not name:
+            return
+        outer = node
+        for ancestor in reversed(ancestors):
+            if ancestor.type not in WRAPPERS or ancestor.named_child(ancestor.named_child_count - 1) != outer:
+                break
+            outer = ancestor
+        start, end = outer.start_byte, outer.end_byte
+        if rule.type in _FILE_SCOPES and self._is_file_scope(node, rule.type):
+            end = len(source)
+            self._close_file_scope(start)
+        while end > begins and source[end - 1] in b"\r\n":
+            end -= 1  # C's macro definitions own their line's end
+        start = leading_start(source, start, language=self._language)
+        parent = -1
+        if enclosing:
+            parent = enclosing[-1]
+            start = max(start, found[parent].start)
+            if kind == "function" and found[parent].kind in CLASS_KINDS:
+                kind = "method"
+        enclosing.append(len(found))
+        found.append(_Found(kind, name, start, end, parent))
 
-def _hint_places(source: bytes, language: str) -> list[int]:
-    """Return where hints begin, in order, closed by the end of the source."""
-    places: list[int] = []
-    for hint in HINTS[language]:
-        if isinstance(hint, bytes):
-            at = source.find(hint)
-            while at >= 0:
-                places.append(at)
-                at = source.find(hint, at + 1)
-        else:
-            places += [found.start() for found in hint.finditer(source)]
-    places.sort()
-    places.append(len(source))
-    return places
+    def _is_file_scope(self, node: Any, node_type: str) -> bool:
+        return self._language in ("csharp", "php") and (
+            node_type == "file_scoped_namespace_declaration" or node.child_by_field_name("body") is None
+        )
 
-
-def _define(
-    node: Any,
-    ancestors: Sequence[Any],
-    kind: str,
-    *,
-    source: bytes,
-    language: str,
-    found: list[_Found],
-    enclosing: list[int],
-) -> None:
-    while enclosing and found[enclosing[-1]].end <= node.start_byte:
-        enclosing.pop()
-    name = name_of(node, source, language=language)
-    if not name or len(enclosing) >= _DEEPEST:
-        return
-    outer = node
-    for ancestor in reversed(ancestors):
-        if ancestor.type not in WRAPPERS or ancestor.named_children[-1:] != [outer]:
-            break
-        outer = ancestor
-    end = max(outer.end_byte, node.end_byte)
-    if node.type in ("file_scoped_namespace_declaration", "namespace_definition") and _is_file_scope(node, language):
-        end = len(source)
-        _close_file_scope(found, enclosing, at=len(source[: outer.start_byte].rstrip()))
-    while end > node.start_byte and source[end - 1 : end] in (b"\n", b"\r"):
-        end -= 1  # C's macro definitions own their line's end
-    parent = enclosing[-1] if enclosing else -1
-    start = leading_start(source, outer.start_byte, language=language)
-    if parent >= 0:
-        start = max(start, found[parent].start)
-    if kind == "function" and parent >= 0 and found[parent].kind in CLASS_KINDS:
-        kind = "method"
-    found.append(_Found(kind, name, start, end, parent))
-    enclosing.append(len(found) - 1)
-
-
-def _is_file_scope(node: Any, language: str) -> bool:
-    return language in ("csharp", "php") and (
-        node.type == "file_scoped_namespace_declaration" or node.child_by_field_name("body") is None
-    )
-
-
-def _close_file_scope(found: list[_Found], enclosing: list[int], *, at: int) -> None:
-    # A second `namespace B;` ends the first.
-    while enclosing:
-        symbol = found[enclosing.pop()]
-        symbol.end = min(symbol.end, at)
+    def _close_file_scope(self, at: int) -> None:
+        # A second `namespace B;` ends the first.
+        while at and self._source[at - 1] in b" \t\r\n":
+            at -= 1
+        while self._enclosing:
+            symbol = self.found[self._enclosing.pop()]
+            symbol.end = min(symbol.end, at)
 
 
 def _rows(found: Sequence[_Found], source: bytes) -> list[SymbolRow]:
-    if not found:
-        return []
     marks = sorted({mark for symbol in found for mark in (symbol.start, symbol.end)})
     lines: dict[int, int] = {}
-    chars: dict[int, int] = {}
-    is_ascii = source.isascii()
-    before, line, char = 0, 1, 0
+    line, before = 1, 0
     for mark in marks:
         line += source.count(b"\n", before, mark)
-        char += (mark - before) if is_ascii else len(source[before:mark].translate(None, _CONTINUATION_BYTES))
-        lines[mark], chars[mark], before = line, char, mark
+        lines[mark] = line
+        before = mark
+    chars = marks if source.isascii() else _chars_at(marks, source)
+    at = dict(zip(marks, chars, strict=True))
     return [
         (
             symbol.kind,
             symbol.name,
             lines[symbol.start],
             lines[symbol.end],
-            chars[symbol.start],
-            chars[symbol.end] - chars[symbol.start],
+            at[symbol.start],
+            at[symbol.end] - at[symbol.start],
             symbol.parent,
         )
         for symbol in found
     ]
 
 
-@cache
-def _kinds(language: str) -> _Kinds:
-    grammar = load_grammar(language)
-    assert grammar is not None
-    visited, entered = frozenset(SYMBOLS[language]) | IMPORTS[language], ENTER.get(language, frozenset())
-    by_number = _numbers(grammar)
-    if by_number is None:
-        return _Kinds(attrgetter("type"), visited, entered, frozenset())
-    named = {number: name for number, name in by_number.items() if name}
-    return _Kinds(
-        attrgetter("kind_id"),
-        frozenset(number for number, name in named.items() if name in visited),
-        frozenset(number for number, name in named.items() if name in entered),
-        frozenset(number for number, name in by_number.items() if not name or name in _LEAVES),
-    )
-
-
-def _numbers(grammar: Grammar) -> dict[int, str] | None:
-    """Return node types by number, punctuation as "", or None for the legacy core, where asking for them crashes."""
-    tables = grammar.tables
-    if not hasattr(tables, "node_kind_for_id"):
-        return None
-    numbers = {
-        number: tables.node_kind_for_id(number) if tables.node_kind_is_named(number) else ""
-        for number in range(tables.node_kind_count)
-    }
-    return numbers | {_ERROR_KIND: "ERROR"}
+def _chars_at(marks: Sequence[int], source: bytes) -> list[int]:
+    """Return how many characters precede each of these sorted places in UTF-8."""
+    chars: list[int] = []
+    count = before = 0
+    for mark in marks:
+        count += len(source[before:mark].translate(None, _CONTINUATION_BYTES))
+        chars.append(count)
+        before = mark
+    return chars

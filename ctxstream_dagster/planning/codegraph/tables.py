@@ -279,5 +279,5 @@ WRAPPERS = _words(
 )
 """A definition's span grows to the wrapper whose last child it is."""
 
-TABLES_VERSION = "4"
+TABLES_VERSION = "5"
 """Part of every cache key: raise it when a change here or in symbols, names or imports changes what is found."""

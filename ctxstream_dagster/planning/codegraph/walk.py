@@ -8,9 +8,11 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
-from ctxstream_dagster.planning.codegraph.ignore import IGNORE_FILE, NO_RULES, IgnoreRules, rules_above
+from ctxstream_dagster.planning.codegraph.ignore import IGNORE_FILE, NO_RULES, IgnoreRules, repository_of, rules_above
 from ctxstream_dagster.planning.skipped import Skipped
 
 DEFAULT_EXCLUDE_DIRS = (
@@ -36,6 +38,7 @@ MAYBE_SOURCE_DIRS = frozenset({"build", "dist", "target", "vendor"})
 
 _NEVER_SOURCE = frozenset({".git", ".hg", ".svn"})
 _GIT_TIMEOUT_S = 60
+_name = attrgetter("name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +52,22 @@ class WalkOptions:
     keep_tracked: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
-    """A regular file to read: its path for people, where it is on disk relative to the root, and its size in bytes."""
+class FoundFile(NamedTuple):
+    """A regular file to read.
+
+    Attributes:
+        path: as it is reported to people.
+        location: where it is on disk, relative to the root.
+        size: in bytes.
+        changed_ns: when it last changed, by either of its times, in nanoseconds since 1970.
+        stamp: what tells this state of this file from every other, as far as the file system knows.
+    """
 
     path: str
     location: str
     size: int
+    changed_ns: int
+    stamp: tuple[int, ...]
 
 
 def walk_directory(root: Path, options: WalkOptions) -> tuple[list[FoundFile], list[Skipped]]:
@@ -63,8 +75,7 @@ def walk_directory(root: Path, options: WalkOptions) -> tuple[list[FoundFile], l
     walker = _Walker(root, options)
     rules = rules_above(root.absolute()) if options.respect_gitignore else NO_RULES
     walker.walk("", rules, tracked_only=False)
-    found = sorted(walker.found, key=lambda file: file.path)
-    return found, sorted(walker.skipped, key=lambda skipped: (skipped.path, skipped.reason))
+    return sorted(walker.found), sorted(walker.skipped, key=lambda skipped: (skipped.path, skipped.reason))
 
 
 def shown(path: str) -> str:
@@ -88,13 +99,13 @@ class _Walker:
         here = f"{self._root}/{directory}"
         try:
             with os.scandir(here) as entries:
-                listed = sorted(entries, key=lambda entry: entry.name)
+                listed = sorted(entries, key=_name)
         except OSError as error:
             if not directory:
                 raise
             self._skip(directory, "unreadable", error.strerror or str(error))
             return
-        if self._options.respect_gitignore and any(entry.name == IGNORE_FILE for entry in listed):
+        if self._options.respect_gitignore and IGNORE_FILE in map(_name, listed):
             rules = rules.below(Path(here), directory)
         for entry in listed:
             self._entry(entry, directory + entry.name, rules, tracked_only=tracked_only)
@@ -147,7 +158,9 @@ class _Walker:
         elif status.st_size > self._options.max_file_bytes:
             self._skip(path, "too-large", f"{status.st_size} bytes; the limit is {self._options.max_file_bytes}")
         else:
-            self.found.append(FoundFile(shown(path), path, status.st_size))
+            changed_ns = max(status.st_mtime_ns, status.st_ctime_ns)
+            stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            self.found.append(FoundFile(shown(path), path, status.st_size, changed_ns, stamp))
 
     def _is_package(self, path: str) -> bool:
         return os.path.lexists(f"{self._root}/{path}__init__.py")
@@ -186,6 +199,8 @@ def tracked_files(
     root: Path, *, run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run
 ) -> frozenset[str]:
     """Return the paths below `root`, relative to it, that git tracks; none where there is no git or no repository."""
+    if repository_of(root.absolute()) is None:
+        return frozenset()
     # A repository's own settings may name programs to run; listing needs none of them.
     command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "ls-files", "-z", "--cached"]
     # In a hook, GIT_DIR and its like would lead to another repository.

@@ -1,7 +1,8 @@
 """A parser in a process of its own: when a grammar crashes or hangs, one file loses its symbols and the scan goes on.
 
 The worker is a fresh interpreter on two pipes, so nothing is forked (Dagster runs threads) and no caller needs a
-``__main__`` guard. A request is ``(language, budget, source)`` in marshal behind its length; a reply is an analysis.
+``__main__`` guard. A request is ``(language, budget, references, source)`` in marshal behind its length; a reply is an
+analysis.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Worker:
         self._deadline = float("inf")
         self._hung = False
 
-    def analyse(self, source: bytes, *, language: str, budget_s: float) -> Analysis:
+    def analyse(self, source: bytes, *, language: str, budget_s: float, references: bool = True) -> Analysis:
         """Return the analysis; reason ``parser-crash`` when the process died on it, ``parse-timeout`` when it hung."""
         process = self._process or self._start()
         assert process.stdin is not None
@@ -43,7 +44,7 @@ class Worker:
         self._hung = False
         self._deadline = time.monotonic() + deadline_s
         try:
-            _send(process.stdin, marshal.dumps((language, budget_s, source), 2))
+            _send(process.stdin, marshal.dumps((language, budget_s, references, source), 2))
             reply = _receive(process.stdout)
         except OSError:
             reply = None
@@ -104,8 +105,8 @@ def serve() -> None:
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while (request := _receive(requests)) is not None:
-        language, budget_s, source = marshal.loads(request)
-        _send(replies, to_bytes(analyse(source, language=language, budget_s=budget_s)))
+        language, budget_s, references, source = marshal.loads(request)
+        _send(replies, to_bytes(analyse(source, language=language, budget_s=budget_s, references=references)))
 
 
 def _send(pipe: IO[bytes], data: bytes) -> None:

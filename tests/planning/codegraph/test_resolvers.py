@@ -28,7 +28,7 @@ CASES: dict[str, tuple[dict[str, str | bytes], set[tuple[str, str]]]] = {
             "src/p/q/r.py": "from ...p import missing\nfrom ..s import *\n",
             "src/p/s.py": "import p.q.r, os.path\n",
             "tests/test_p.py": "import p\nfrom p.q import (\n    r as other,  # why\n)\nimport sibling\n",
-            "tests/sibling.py": "",
+            "tests/sibling.py": "from p import(s)\nfrom p.q \\\n    import r\n",
         },
         {
             ("src/p/__init__.py", "src/p/q/__init__.py"),
@@ -39,6 +39,8 @@ CASES: dict[str, tuple[dict[str, str | bytes], set[tuple[str, str]]]] = {
             ("tests/test_p.py", "src/p/__init__.py"),
             ("tests/test_p.py", "src/p/q/r.py"),
             ("tests/test_p.py", "tests/sibling.py"),
+            ("tests/sibling.py", "src/p/s.py"),
+            ("tests/sibling.py", "src/p/q/r.py"),
         },
     ),
     "typescript: compiled names, indexes, aliases, workspace packages": (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
-
 from ctxstream_dagster.planning.codegraph.resolvers.index import FileIndex, joined
 
 _ROOTS = ("", "include", "src")
@@ -16,7 +14,7 @@ class CResolver:
         self._index = index
 
     def find(self, path: str, form: str, target: str) -> list[str]:
-        roots = (posixpath.dirname(path), *_ROOTS) if form == "quote" else _ROOTS
+        roots = (path.rpartition("/")[0], *_ROOTS) if form == "quote" else _ROOTS
         found = self._index.first_of(joined(root, target) for root in roots)
         if found or (form == "angle" and "/" not in target):
             return found

@@ -21,7 +21,7 @@ class PythonResolver:
     def find(self, path: str, form: str, target: str) -> list[str]:
         module, _, name = target.partition(NAME_SEPARATOR)
         dots = len(module) - len(module.lstrip("."))
-        directory = posixpath.dirname(path)
+        directory = path.rpartition("/")[0]
         if not dots:
             asked = (self._root(directory), module, name)
             if asked not in self._found:
