@@ -10,8 +10,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from ctxstream_dagster.cli.exits import EXIT_WITHHELD
 from ctxstream_dagster.cli.options import (
@@ -35,6 +33,7 @@ from ctxstream_dagster.cli.options import (
     written_example,
 )
 from ctxstream_dagster.cli.progress import SweepProgress
+from ctxstream_dagster.cli.tables import print_tally
 from ctxstream_dagster.extraction.advice import server_advice
 from ctxstream_dagster.extraction.budget import within_context
 from ctxstream_dagster.extraction.ollama import OllamaBackend
@@ -134,11 +133,7 @@ def _note(sentence: str) -> None:
 def print_reduction(reduction: Reduction, *, withheld: bool) -> None:
     """Print tally, coverage and answer for a person; the answer last, where the eye rests."""
     console = Console(soft_wrap=True, highlight=False)
-    table = Table("key", "value", box=None, header_style="bold")
-    table.columns[1].justify = "right"
-    for key, value in reduction.tally.sorted:
-        table.add_row(Text(repr(key)[1:-1]), number(value))
-    console.print(table)
+    print_tally(console, ((key, number(value), float(value)) for key, value in reduction.tally.sorted))
     console.print(reduction.coverage.sentence(), markup=False)
     if withheld:
         console.print("[bold red]Withheld[/]: the segments above failed; run again to try only them.")

@@ -41,7 +41,7 @@ def check_command(
 
     if schema is not None:
         write_bytes(schema.absolute(), schema_bytes(json_schema()))
-        typer.echo(f"Wrote {schema}.")
+        typer.echo(json.dumps({"file": str(schema)}, ensure_ascii=False) if as_json else f"Wrote {schema}.")
         return
     project = find_project()
     found = _checked(project)

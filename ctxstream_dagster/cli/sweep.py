@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from ctxstream_dagster.cli.exits import EXIT_USAGE, EXIT_WITHHELD
 from ctxstream_dagster.cli.options import Json, SweepName
 from ctxstream_dagster.cli.progress import SweepProgress
+from ctxstream_dagster.cli.tables import print_tally
+from ctxstream_dagster.reduction.answer import number
 
 if TYPE_CHECKING:
     from ctxstream_dagster.orchestration.launch import Outcome
@@ -66,11 +67,8 @@ def _print(outcome: Outcome, stated: dict[str, Any] | None) -> None:
             console.print(f"The last good answer was: {stated['answer']}", markup=False)
         return
     assert stated is not None, "a sweep that is not withheld has written its answer"
-    table = Table("key", "value", box=None, header_style="bold")
-    table.columns[1].justify = "right"
-    for row in stated["tally"]:
-        table.add_row(Text(repr(row["key"])[1:-1]), str(row["value"]))
-    console.print(table)
+    values = ((row["key"], Decimal(str(row["value"]))) for row in stated["tally"])
+    print_tally(console, ((key, number(value), float(value)) for key, value in values))
     console.print(stated["coverage"]["sentence"], markup=False)
     console.print(stated["answer"], style="bold", markup=False)
     if not stated["certain"]:

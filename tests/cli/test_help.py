@@ -17,6 +17,7 @@ from tests.cli.conftest import Cli
 COMMANDS: dict[str, Callable[..., Any]] = {
     str(info.name): info.callback for info in app.registered_commands if info.callback is not None
 }
+SERVERS = {"dev", "serve-model"}
 ANSI = re.compile(r"\x1b\[")
 
 
@@ -51,6 +52,11 @@ def test_every_option_says_what_it_is_for(name: str) -> None:
     for parameter in inspect.signature(COMMANDS[name], eval_str=True).parameters.values():
         notes = getattr(parameter.annotation, "__metadata__", ())
         assert any(getattr(note, "help", "") for note in notes), f"{name}: {parameter.name} has no help"
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - SERVERS))
+def test_every_command_that_ends_can_answer_in_json(name: str) -> None:
+    assert "--json" in option_names(name)
 
 
 def test_the_overview_lists_every_command(ctxstream: Cli) -> None:

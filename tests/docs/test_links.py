@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from markdown.extensions.toc import slugify
 
 from tests.docs.pages import PAGES, ROOT, blocks, page, prose
 
@@ -21,6 +22,16 @@ def test_links_lead_somewhere(file: Path) -> None:
         if not re.match(r"https?://|mailto:|#", target) and not (file.parent / target.partition("#")[0]).exists()
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
+def test_links_into_a_page_lead_to_one_of_its_headings(file: Path) -> None:
+    lost = []
+    for target, fragment in re.findall(r"\]\(([^)\s#:]*)#([^)\s]+)\)", prose(file.read_text(encoding="utf-8"))):
+        text = prose((file.parent / target).read_text(encoding="utf-8") if target else file.read_text(encoding="utf-8"))
+        if fragment not in {slugify(heading, "-") for heading in re.findall(r"^#+ (.*)", text, re.MULTILINE)}:
+            lost.append(f"{target}#{fragment}")
+    assert lost == []
 
 
 def test_pages_that_the_code_names_exist() -> None:

@@ -50,6 +50,9 @@ def build_answer(spec: SweepSpec) -> dg.AssetsDefinition:
                 "chart": dg.MetadataValue.md(
                     answer_markdown(reduction, segment_url=segment_url(spec), model_counted=by_model)
                 ),
+                "value": float(reduction.statement.value),
+                "margin": float(reduction.statement.margin or 0),
+                "coverage_share": reduction.coverage.share,
                 "certain": stated["certain"],
                 "caveat": stated["caveat"] or "none",
                 "coverage": stated["coverage"]["sentence"],
