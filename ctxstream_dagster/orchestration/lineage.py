@@ -17,7 +17,6 @@ import dagster as dg
 from upath import UPath
 
 from ctxstream_dagster.extraction.records import SegmentResult
-from ctxstream_dagster.orchestration.shown import place
 from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.planning.units import SegmentText
 from ctxstream_dagster.report.escaping import markdown_text
@@ -117,7 +116,7 @@ def extraction_event(
         "question": dg.MetadataValue.md(_question(spec)),
         "reply": dg.MetadataValue.md(_shown(result.raw, limit=_REPLY_CHARS)),
         "records": dg.MetadataValue.md(_records_table(result)),
-        "call": dg.MetadataValue.md(_call_table(spec, result, num_ctx=num_ctx, file=file, reused=reused)),
+        "call": dg.MetadataValue.md(_call_table(result, num_ctx=num_ctx, file=file, reused=reused)),
         "dagster/row_count": len(result.records),
         "seconds": round(result.seconds, 3),
         f"ollama.{model}.prompt_tokens": result.prompt_tokens,
@@ -202,7 +201,7 @@ def _records_table(result: SegmentResult) -> str:
     )
 
 
-def _call_table(spec: SweepSpec, result: SegmentResult, *, num_ctx: int, file: Path | UPath, reused: bool) -> str:
+def _call_table(result: SegmentResult, *, num_ctx: int, file: Path | UPath, reused: bool) -> str:
     """Return what is known of the calls; one value, because each metadata entry costs Dagster's database 130 bytes."""
     failed = ", ".join(f"{count} x {kind}" for kind, count in sorted(result.attempts.items())) or "none failed"
     cached = f", {result.cached_tokens:,} from the server's cache" if result.cached_tokens else ""
@@ -213,7 +212,7 @@ def _call_table(spec: SweepSpec, result: SegmentResult, *, num_ctx: int, file: P
         "queue wait": f"{result.queue_wait_s:.2f} s",
         "guard": result.guard,
         "reused": "yes, no call was made" if reused else "no",
-        "file": place(spec, file),
+        "file": f"{file.name} in extraction/{file.parent.name}",
     }
     return "\n".join(("| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts.items())))
 

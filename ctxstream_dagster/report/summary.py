@@ -6,15 +6,14 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any
 
 from ctxstream_dagster.planning.corpus import PackedCorpus
-from ctxstream_dagster.planning.planned import StoredSegment
+from ctxstream_dagster.planning.planned import SourceFile, StoredSegment
 from ctxstream_dagster.planning.tokens import estimate_upper
-from ctxstream_dagster.reduction.answer import Answer, Statement, number
+from ctxstream_dagster.reduction.answer import Answer, Statement, construct, number
 from ctxstream_dagster.reduction.coverage import Coverage, counted
 from ctxstream_dagster.reduction.sweep import Reduction
-from ctxstream_dagster.reduction.tally import Tally
+from ctxstream_dagster.reduction.tally import Tally, exact_sum
 from ctxstream_dagster.report.charts import bar_chart, bars, chart_data_url, share
 from ctxstream_dagster.report.escaping import markdown_text, relative_path, visible
 
@@ -171,12 +170,13 @@ def manifest_markdown(corpus: PackedCorpus, *, root: str = "") -> str:
         f"each character owned once. A segment holds {_range([entry.segment.length for entry in stored])} characters, "
         f"{statistics.median(fills):.0%} of its limit in the middle ({_range(fills, spec='.0%')})."
     )
-    rows = files_table(corpus, root=root, rows=_FILES_NAMED)
+    found = _files(corpus)
     files = [
-        f"- {_tail(row['file'])}: {counted(row['segments'], 'segment')}, {row['fill_percent']}% full" for row in rows
+        f"- {_tail(relative_path(file.path, root=root))}: {counted(len(fills), 'segment')}, {_full(fills)} full"
+        for file, fills in found[:_FILES_NAMED]
     ]
-    if len(corpus.files) > len(rows):
-        files.append(f"- and {counted(len(corpus.files) - len(rows), 'more file')}")
+    if len(found) > _FILES_NAMED:
+        files.append(f"- and {counted(len(found) - _FILES_NAMED, 'more file')}")
     parts = [head, _tokens(corpus, stored), "\n".join(files)]
     if proof.cut_records:
         parts.append(f"{counted(proof.cut_records, 'record')} longer than a segment, cut.")
@@ -184,38 +184,26 @@ def manifest_markdown(corpus: PackedCorpus, *, root: str = "") -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def files_table(corpus: PackedCorpus, *, root: str = "", rows: int = 500) -> list[dict[str, Any]]:
-    """Return a row for each file, those with the most segments first: name, segments, fill, sizes and encoding."""
-    segments: Counter[str] = Counter()
-    fills: dict[str, list[float]] = defaultdict(list)
-    for entry in corpus.stored.values():
-        for path in {span.path for span in entry.spans}:
-            segments[path] += 1
-            fills[path].append(entry.segment.length / corpus.options.segment_chars)
-    files = sorted(corpus.files, key=lambda file: (-segments[file.path], file.path))
-    return [
-        {
-            "file": visible(relative_path(file.path, root=root)),
-            "segments": segments[file.path],
-            "fill_percent": round(100 * statistics.mean(fills[file.path])) if fills[file.path] else 0,
-            "characters": file.chars,
-            "bytes": file.bytes,
-            "encoding": file.encoding,
-        }
-        for file in files[:rows]
-    ]
+def by_file_markdown(corpus: PackedCorpus, *, root: str = "", rows: int = 50) -> str:
+    """Return the plan file by file, with a chart, and every path that was left out with its reason, up to `rows` each.
 
-
-def skipped_table(corpus: PackedCorpus, *, root: str = "", rows: int = 500) -> list[dict[str, Any]]:
-    """Return a row for each path that was left out: name, typed reason and detail."""
-    return [
-        {
-            "path": visible(relative_path(entry.path, root=root)),
-            "reason": entry.reason,
-            "detail": visible(entry.detail, limit=_REASON_CHARS),
-        }
-        for entry in corpus.skipped[:rows]
-    ]
+    Always long enough for Dagster to open it in a window of its own, where a table has the room that it needs.
+    """
+    files = _files(corpus)
+    segments = [(relative_path(file.path, root=root), Decimal(len(fills))) for file, fills in files]
+    tally = Tally(
+        sorted=tuple(reversed(segments)), total=exact_sum(count for _, count in segments), parsed_records=len(segments)
+    )
+    chart = chart_data_url(bar_chart(tally, construct(tally, Answer.LIST, label="Segments by file")))
+    lines = ["| file | segments | full | characters | bytes | encoding |", "|---|--:|--:|--:|--:|---|"]
+    for file, fills in files[:rows]:
+        path = markdown_text(relative_path(file.path, root=root), limit=_CELL_CHARS)
+        lines.append(
+            f"| {path} | {len(fills):,} | {_full(fills)} | {file.chars:,} | {file.bytes:,} | {file.encoding} |"
+        )
+    more = f"and {counted(len(files) - rows, 'more file')}." if len(files) > rows else ""
+    parts = [f"![Segments by file; the table below says the same]({chart})", "\n".join(lines), more]
+    return "\n\n".join(part for part in [*parts, _skipped_table(corpus, root=root, rows=rows)] if part)
 
 
 def _headline(reduction: Reduction, *, withheld: str) -> str:
@@ -244,6 +232,33 @@ def _tokens(corpus: PackedCorpus, stored: Sequence[StoredSegment]) -> str:
         f"At most about {whole:,.0f} tokens in all, {_range(tokens)} a segment "
         f"(upper estimate{f', from {len(sample)} segments' if len(sample) < len(stored) else ''})."
     )
+
+
+def _files(corpus: PackedCorpus) -> list[tuple[SourceFile, list[float]]]:
+    """Return each file with how full the segments are that hold text of it, those of most segments first."""
+    fills: dict[str, list[float]] = defaultdict(list)
+    for entry in corpus.stored.values():
+        for path in {span.path for span in entry.spans}:
+            fills[path].append(entry.segment.length / corpus.options.segment_chars)
+    return sorted(((file, fills[file.path]) for file in corpus.files), key=lambda pair: (-len(pair[1]), pair[0].path))
+
+
+def _full(fills: Sequence[float]) -> str:
+    return f"{statistics.mean(fills):.0%}" if fills else "0%"
+
+
+def _skipped_table(corpus: PackedCorpus, *, root: str, rows: int) -> str:
+    if not corpus.skipped:
+        return ""
+    lines = [f"**{counted(len(corpus.skipped), 'path')} skipped**", "", "| path | reason | detail |", "|---|---|---|"]
+    lines += [
+        f"| {markdown_text(relative_path(entry.path, root=root), limit=_CELL_CHARS)} | {markdown_text(entry.reason)} "
+        f"| {markdown_text(entry.detail, limit=_REASON_CHARS)} |"
+        for entry in corpus.skipped[:rows]
+    ]
+    if len(corpus.skipped) > rows:
+        lines += ["", f"and {len(corpus.skipped) - rows:,} more."]
+    return "\n".join(lines)
 
 
 def _skipped(corpus: PackedCorpus) -> str:

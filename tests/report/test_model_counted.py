@@ -13,6 +13,7 @@ from ctxstream_dagster.report.entries import Status, list_entries
 from ctxstream_dagster.report.evidence import Evidence, evidence_page
 from ctxstream_dagster.report.source import source_text
 from tests.fakes import FakeBackend
+from tests.report.conftest import Open
 
 
 def counted_by_the_model(tmp_path: Path, *, units: int) -> Evidence:
@@ -49,3 +50,19 @@ def test_a_count_leads_to_the_whole_window_and_only_to_it(tmp_path: Path, units:
 def test_the_page_says_that_the_model_counted(tmp_path: Path) -> None:
     page = evidence_page(counted_by_the_model(tmp_path, units=0)).decode("utf-8")
     assert "The model added up by itself (mode counts)" in page
+
+
+@pytest.mark.browser
+def test_a_reader_sees_the_window_and_that_no_line_stands_behind_the_number(opened: Open, tmp_path: Path) -> None:
+    page = opened(counted_by_the_model(tmp_path, units=3))
+
+    def text(css: str) -> str:
+        return page.execute_script("return document.querySelector(arguments[0]).innerText", css)
+
+    assert text("[aria-selected=true]").startswith("alpha × 1")
+    assert "in all of: a.log 0 Status: alpha" in text("[aria-selected=true]")
+    assert "no single line stands behind this number" in text("#source header")
+    marks = page.execute_script("return [...document.querySelectorAll('mark.chosen')].map(mark => mark.innerText)")
+    assert [mark.split(" Status")[0] for mark in marks] == ["a.log 0", "a.log 1", "a.log 2"]
+    choices = page.execute_script("return [...document.querySelectorAll('#by-status option')].map(o => o.innerText)")
+    assert choices[2].startswith("counted by the model (")

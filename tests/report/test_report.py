@@ -28,10 +28,9 @@ from ctxstream_dagster.report.summary import (
     MODEL_COUNTED,
     answer_inline,
     answer_markdown,
-    files_table,
+    by_file_markdown,
     manifest_markdown,
     short_answer,
-    skipped_table,
 )
 from tests.report.sweeps import evidence, packed
 
@@ -176,22 +175,16 @@ def test_the_plan_at_a_glance(tmp_path: Path) -> None:
     assert max(map(len, shown.split())) <= 34
 
 
-def test_every_file_and_every_skipped_path_is_in_a_table(tmp_path: Path) -> None:
-    corpus = packed(tmp_path, {"a.txt": LINES, "b\u202e.txt": "1|x|\n", "c.bin": b"\0"})
-    first, second = files_table(corpus, root=str(tmp_path))
-    assert first == {
-        "file": "corpus/a.txt",
-        "segments": len(corpus.manifest),
-        "fill_percent": first["fill_percent"],
-        "characters": len(LINES),
-        "bytes": len(LINES),
-        "encoding": "utf-8",
-    }
-    assert 50 < first["fill_percent"] <= 100
-    assert second["file"] == "corpus/b⟨U+202E⟩.txt"
-    assert skipped_table(corpus, root=str(tmp_path)) == [
-        {"path": "corpus/c.bin", "reason": "binary", "detail": "holds NUL bytes"}
-    ]
+def test_every_file_and_every_skipped_path_is_told_in_a_window_of_its_own(tmp_path: Path) -> None:
+    corpus = packed(tmp_path, {"a.txt": LINES, "b|\u202e.txt": "1|x|\n", "c.bin": b"\0"})
+    shown = by_file_markdown(corpus, root=str(tmp_path))
+    assert len(shown) > 1_000, "less would stand in the page's narrow column"
+    assert f"| corpus/a.txt | {len(corpus.manifest)} | " in shown
+    assert f" | {len(LINES):,} | {len(LINES):,} | utf-8 |" in shown
+    assert r"| corpus/b\|⟨U+202E⟩.txt | 1 | " in shown
+    assert "**1 path skipped**" in shown
+    assert "| corpus/c.bin | binary | holds NUL bytes |" in shown
+    assert len(by_file_markdown(packed(tmp_path / "one", {"a": "1|x|\n"}))) > 1_000
 
 
 def test_an_answer_that_the_model_added_up_never_looks_like_code_s(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from ctxstream_dagster.orchestration.resources import OllamaResource
 from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.planning.corpus import PackedCorpus, pack
 from ctxstream_dagster.planning.line_ends import line_end_hint
-from ctxstream_dagster.report.summary import files_table, manifest_markdown, skipped_table
+from ctxstream_dagster.report.summary import by_file_markdown, manifest_markdown
 
 
 def build_corpus(spec: SweepSpec) -> dg.AssetsDefinition:
@@ -111,10 +110,8 @@ def _metadata(spec: SweepSpec, *, planned: PackedCorpus, sync: Sync) -> dict[str
     root = str(spec.root)
     metadata: dict[str, Any] = {
         "overview": dg.MetadataValue.md(manifest_markdown(planned, root=root)),
-        "segments_by_file": _table(files_table(planned, root=root)),
+        "by_file": dg.MetadataValue.md(by_file_markdown(planned, root=root)),
     }
-    if planned.skipped:
-        metadata["skipped_paths"] = _table(skipped_table(planned, root=root))
     if hint := line_end_hint(spec.corpus_paths(), delim=spec.planning.record_delim, way='planning.record_delim: "\\r"'):
         metadata["hint"] = hint
     if sync.waiting:
@@ -130,9 +127,3 @@ def _metadata(spec: SweepSpec, *, planned: PackedCorpus, sync: Sync) -> dict[str
         "cut_records": planned.manifest.proof.cut_records,
         "plan": planned.directory.name,
     }
-
-
-def _table(rows: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue:
-    # A link to a dialog: a table of paths would widen the page's column until its sentences are cut off.
-    columns = [dg.TableColumn(name, "int" if isinstance(value, int) else "string") for name, value in rows[0].items()]
-    return dg.MetadataValue.table([dg.TableRecord(dict(row)) for row in rows], schema=dg.TableSchema(columns))
