@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 
-from ctxstream_dagster.reduction.coverage import Coverage
+from ctxstream_dagster.reduction.coverage import Coverage, counted
 from ctxstream_dagster.reduction.tally import Tally
 
 
@@ -116,11 +116,14 @@ def _caveat(margin: Decimal | None, *, coverage: Coverage | None, one_per_unit: 
     if coverage is None:
         return ""
     if coverage.failed:
-        return f"{len(coverage.failed)} of {coverage.segments} segments are not counted and could change the answer"
+        verb = "is" if len(coverage.failed) == 1 else "are"
+        return f"{len(coverage.failed)} of {coverage.segments} segments {verb} not counted and could change the answer"
     # A rejected unit would have added one; a label read off a record's beginning may also stand for the wrong key.
     unsure = coverage.rejected + 2 * coverage.cut_records
     if not unsure or (one_per_unit and margin is not None and unsure < margin):
         return ""
     if coverage.cut_records:
-        return f"{coverage.cut_records} records longer than a segment were read in pieces and could change the answer"
-    return f"{coverage.rejected} rejected lines could change the answer"
+        return (
+            f"{counted(coverage.cut_records, 'record')} longer than a segment, read in pieces, could change the answer"
+        )
+    return f"{counted(coverage.rejected, 'rejected line')} could change the answer"
