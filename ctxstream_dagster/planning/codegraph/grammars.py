@@ -34,6 +34,9 @@ _OFFICIAL = {
 }
 _LEGACY_NAMES = {"csharp": "c_sharp"}
 
+IS_LEGACY_CORE = not hasattr(tree_sitter, "QueryCursor")
+"""Whether the parser is so old that only `legacy_languages` works with it."""
+
 _SLICE_BYTES = 1 << 16
 _CALLS_PER_CLOCK = 32
 
@@ -64,7 +67,7 @@ def official(language: str) -> Grammar | None:
     """Return the grammar of the language's own wheel, or None when it is not installed."""
     module_name, function = _OFFICIAL[language]
     module = _imported(module_name)
-    if module is None or not hasattr(tree_sitter, "QueryCursor"):
+    if module is None or IS_LEGACY_CORE:
         return None  # a wheel hands out a capsule, which the legacy core cannot take
     capsule: object = getattr(module, function)()
     return Grammar(language, _stamp(module_name), tree_sitter.Language(capsule))

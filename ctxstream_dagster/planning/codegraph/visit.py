@@ -12,7 +12,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from ctxstream_dagster.planning.codegraph.grammars import Grammar, load_grammar
+from ctxstream_dagster.planning.codegraph.grammars import IS_LEGACY_CORE, Grammar, load_grammar
 from ctxstream_dagster.planning.codegraph.names import KindOf, NameOf, kind_reader, name_reader
 from ctxstream_dagster.planning.codegraph.tables import CALL_TYPES, ENTER, HINTS, IMPORTS, SYMBOLS
 
@@ -59,7 +59,7 @@ def walk(root: Any, source: bytes, *, language: str, whole: bool = False) -> Ite
     hints = _hint_places(source, language)
     following = 0
     cursor = root.walk()
-    whole = whole or not hasattr(cursor, "goto_first_child_for_byte")  # the legacy core cannot jump
+    whole = whole or IS_LEGACY_CORE  # it jumps to the child before, and would do so for ever
     has_error = root.has_error
     node = root
     ancestors: list[Any] = []
