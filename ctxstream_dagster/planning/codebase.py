@@ -30,11 +30,20 @@ from ctxstream_dagster.planning.units import Span, Unit
 from ctxstream_dagster.storage import cache_home
 
 _LANDMARK, _FILE, _SYMBOL, _LINE = range(4)
-_LEAST_FILL = {_LANDMARK: 0.6, _FILE: 0.8, _SYMBOL: 0.88, _LINE: 0.88}
-"""How full a segment must be to end in front of a landmark, a file, a symbol, or a line of what had to be cut."""
+_LEAST_FILL = {_LANDMARK: 0.66, _FILE: 0.83, _SYMBOL: 0.88, _LINE: 0.88}
+"""How full a segment must be to end in front of a landmark, a file, a symbol, or a line of what had to be cut.
+
+The lower, the more names stand for choice, the sooner cuts are where they were after an edit, and the emptier segments
+are. Chosen on 15 code bases: with these the segments of each are filled to .85 or more on average; file cuts from .80
+and landmarks from .60 left two below. Of 200 simulated edits on eight of them, nine in ten re-cut one segment (two in
+two of them, four in one), as before.
+"""
 
 _FILES_PER_LANDMARK = 24
+"""Rarer, and cuts drift longer after an edit; more often, and segments stay emptier (one file in 3: .80)."""
+
 _MOST_WORKERS = 8
+"""Reading and linking, in one process, take about a twelfth of a scan; more parsers would wait for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

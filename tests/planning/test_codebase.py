@@ -185,6 +185,14 @@ def test_segments_are_well_filled_and_whole_files_stay_together_where_they_can(t
     assert whole >= 0.7 * len(graph.files)
 
 
+def test_text_without_symbols_or_blank_lines_fills_segments_too(tmp_path: Path) -> None:
+    page = "".join(f"<p>paragraph {number} of a page that nobody broke</p>\n" for number in range(750))
+    graph = scan_repo(plant(tmp_path, {f"docs/p{number:02d}.html": page for number in range(40)}), IN_PROCESS)
+    assert 30_000 < graph.files[0].chars < 50_000
+    lengths = [segment.length for segment in plan_codebase(graph).manifest][:-1]
+    assert sum(lengths) / len(lengths) / 60_000 >= 0.85
+
+
 def test_an_edit_re_cuts_its_own_segment_and_seldom_another(tmp_path: Path) -> None:
     root = plant(tmp_path / "code", modules(200))
     options = ScanOptions(workers=0, cache_dir=tmp_path / "cache")

@@ -35,8 +35,8 @@ def file_atoms(
 ) -> Iterator[Atom]:
     """Yield the atoms that tile `text`. What `fits` refuses is opened at the symbols inside, then cut at line ends.
 
-    A text of up to `longest_chars` characters without a symbol stays whole where it fits, and a longer one may be cut
-    at its blank lines.
+    A text of up to `longest_chars` characters without a symbol stays whole where it fits; a longer one may be cut at
+    its blank lines, and a paragraph that is longer still at any line.
     """
     return _File(text, symbols, fits=fits, longest_chars=longest_chars).atoms()
 
@@ -107,7 +107,7 @@ class _File:
                 stop = blank + 2
                 while stop < end and self._text[stop] == "\n":
                     stop += 1
-            if self._fits(self._text[at:stop]):
+            if stop - at <= self._longest_chars and self._fits(self._text[at:stop]):
                 yield Atom(at, stop, self._first_line(at, stop))
             else:
                 yield from self._by_lines(at, stop, "", is_symbol=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import marshal
+import os
 from collections.abc import Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
@@ -46,7 +47,9 @@ def link_graph(
         for file, analysis in zip(files, analyses, strict=True)
         if file.language != TEXT and not file.reason
     ]
-    includes, counts = resolve_imports(parsed, paths=[file.path for file in files], read_text=read_text)
+    includes, counts = resolve_imports(
+        parsed, root=root_name(root), paths=[file.path for file in files], read_text=read_text
+    )
     words = [analysis.words for analysis in analyses]
     references = (
         reference_edges([defined_names(analysis.symbol_rows()) for analysis in analyses], words) if any(words) else ()
@@ -59,6 +62,11 @@ def link_graph(
         skipped=_sorted([*skipped, *left_out]),
         imports=counts,
     )
+
+
+def root_name(root: str | Path) -> str:
+    """Return the name of the scanned directory, by which a package that it is imports itself."""
+    return os.path.basename(os.path.abspath(root))  # noqa: PTH100, PTH119 - links must not be resolved, dots must
 
 
 def _node(number: int, file: FoundFile, content: Content, sha256: str) -> FileNode:

@@ -31,13 +31,14 @@ class ParsedFile:
 
 
 def resolve_imports(
-    parsed: Sequence[ParsedFile], *, paths: Sequence[str], read_text: Callable[[str], str]
+    parsed: Sequence[ParsedFile], *, root: str, paths: Sequence[str], read_text: Callable[[str], str]
 ) -> tuple[tuple[tuple[int, int], ...], tuple[ImportCount, ...]]:
     """Return includes edges as sorted pairs of positions in `paths`, and the counts per language.
 
-    `paths` are all scanned files, `read_text` gives the text of one (``go.mod``, ``tsconfig.json`` and their like).
+    `root` is the scanned directory's name, `paths` are all scanned files, `read_text` gives the text of one (``go.mod``,
+    ``tsconfig.json`` and their like).
     """
-    resolvers = _resolvers(parsed, FileIndex(paths, read_text=read_text))
+    resolvers = _resolvers(parsed, FileIndex(paths, root=root, read_text=read_text))
     position = {path: number for number, path in enumerate(paths)}
     edges: set[tuple[int, int]] = set()
     counts: Counter[tuple[str, str]] = Counter()

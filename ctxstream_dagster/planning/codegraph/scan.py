@@ -16,7 +16,7 @@ from ctxstream_dagster.planning.codegraph.cache import Cache
 from ctxstream_dagster.planning.codegraph.content import Content, pack_content, read_content, unpack_content
 from ctxstream_dagster.planning.codegraph.hashes import file_hashes, read_bytes
 from ctxstream_dagster.planning.codegraph.languages import LANGUAGES
-from ctxstream_dagster.planning.codegraph.link import link_graph, pack_graph, unpack_graph
+from ctxstream_dagster.planning.codegraph.link import link_graph, pack_graph, root_name, unpack_graph
 from ctxstream_dagster.planning.codegraph.values import CodeGraph
 from ctxstream_dagster.planning.codegraph.walk import FoundFile, WalkOptions, walk_directory
 from ctxstream_dagster.planning.codegraph.worker import Worker
@@ -75,7 +75,7 @@ def scan_repo(root: str | Path, options: ScanOptions | None = None) -> CodeGraph
             hashes, key, kept = [""] * len(found), b"", dict[bytes, bytes]()
         else:
             hashes = file_hashes(directory, found, store)
-            key = _graph_key(found, hashes, options)
+            key = _graph_key(str(root), found, hashes, options)
             if stored := store.graph(key):
                 return unpack_graph(stored, root=str(root), skipped=skipped)
             kept = store.analyses(
@@ -151,8 +151,8 @@ def _content_key(file: FoundFile, sha256: str, options: ScanOptions) -> bytes:
     return hashlib.sha256(f"{sha256}\0{_what(options)}\0{name}".encode()).digest()
 
 
-def _graph_key(found: Sequence[FoundFile], hashes: Sequence[str], options: ScanOptions) -> bytes:
-    digest = hashlib.sha256(_what(options).encode())
+def _graph_key(root: str, found: Sequence[FoundFile], hashes: Sequence[str], options: ScanOptions) -> bytes:
+    digest = hashlib.sha256(f"{_what(options)}\0{root_name(root)}".encode("utf-8", "surrogateescape"))
     for file, sha256 in zip(found, hashes, strict=True):
         digest.update(f"\0{file.path}\0{file.location}\0{sha256}".encode("utf-8", "surrogateescape"))
     return digest.digest()

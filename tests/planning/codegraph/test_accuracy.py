@@ -37,21 +37,35 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CodeGraph]:
     return graphs
 
 
-@pytest.mark.skipif(importlib.util.find_spec("grimp") is None, reason="grimp is not installed")
-@pytest.mark.parametrize("name", ["httpx", "rich", "typer"])
-def test_python_includes_are_the_imports_that_grimp_finds(graphs: dict[str, CodeGraph], name: str) -> None:
+def grimp_imports(name: str, paths: set[str]) -> set[tuple[str, str]]:
+    """Return the imports inside a package that grimp finds, as pairs of paths that start with the package's name."""
     import grimp
 
     theirs = grimp.build_graph(name, cache_dir=None)
-    paths = {file.path for file in graphs[name].files}
 
     def path(module: str) -> str:
         plain = module.replace(".", "/")
         return f"{plain}.py" if f"{plain}.py" in paths else f"{plain}/__init__.py"
 
-    wanted = {(path(a), path(b)) for a in theirs.modules for b in theirs.find_modules_directly_imported_by(a) if a != b}
+    return {(path(a), path(b)) for a in theirs.modules for b in theirs.find_modules_directly_imported_by(a) if a != b}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("grimp") is None, reason="grimp is not installed")
+@pytest.mark.parametrize("name", ["httpx", "rich", "typer"])
+def test_python_includes_are_the_imports_that_grimp_finds(graphs: dict[str, CodeGraph], name: str) -> None:
+    wanted = grimp_imports(name, {file.path for file in graphs[name].files})
     assert len(wanted) > 50
     assert wanted - includes(graphs[name]) == set()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("grimp") is None, reason="grimp is not installed")
+@pytest.mark.parametrize("name", ["_pytest", "rich"])
+def test_a_package_scanned_by_itself_has_the_imports_that_grimp_finds(name: str) -> None:
+    graph = scan_repo(package_root(name), IN_PROCESS)
+    found = {(f"{name}/{source}", f"{name}/{target}") for source, target in includes(graph)}
+    wanted = grimp_imports(name, {f"{name}/{file.path}" for file in graph.files})
+    assert len(wanted) > 50
+    assert wanted - found == set()
 
 
 def is_universal_ctags() -> bool:

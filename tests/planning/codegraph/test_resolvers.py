@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ctxstream_dagster.planning.codegraph.scan import ScanOptions, scan_repo
 from ctxstream_dagster.planning.codegraph.values import ImportCount
-from tests.planning.codegraph.trees import includes, scanned
+from tests.planning.codegraph.trees import includes, plant, scanned
 
 CASES: dict[str, tuple[dict[str, str | bytes], set[tuple[str, str]]]] = {
     "c: own directory, include roots, the nearest path that ends so": (
@@ -183,6 +184,26 @@ CASES: dict[str, tuple[dict[str, str | bytes], set[tuple[str, str]]]] = {
 def test_includes_lead_to_the_files_that_the_language_would_read(tmp_path: Path, case: str) -> None:
     files, expected = CASES[case]
     assert includes(scanned(tmp_path, files)) == expected
+
+
+def test_a_directory_that_is_a_package_is_imported_by_its_own_name(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        "__init__.py": "from pkg.sub import thing\n",
+        "sub/__init__.py": "",
+        "sub/deep.py": "import pkg\nfrom pkg import top\nimport pkg.gone.further\n",
+        "top.py": "from pkg.sub.deep import x\nimport other.top\n",
+    }
+    expected = {
+        ("__init__.py", "sub/__init__.py"),
+        ("sub/deep.py", "__init__.py"),
+        ("sub/deep.py", "top.py"),
+        ("top.py", "sub/deep.py"),
+    }
+    options = ScanOptions(workers=0, cache_dir=tmp_path / "cache")
+    for name, found in (("pkg", expected), ("renamed", set[tuple[str, str]]())):
+        root = plant(tmp_path / name, files)
+        assert includes(scan_repo(root, options)) == found
+        assert includes(scan_repo(root / "sub" / "..", options)) == found
 
 
 def test_imports_are_counted_as_resolved_external_or_unresolved(tmp_path: Path) -> None:

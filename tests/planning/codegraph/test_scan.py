@@ -251,6 +251,7 @@ def test_row_36_no_option_shares_a_cached_graph_with_another(tmp_path: Path) -> 
         {"respect_gitignore": False},
         {"keep_tracked": False},
         {"workers": 1},
+        {"references": False},
     ]
     for _ in range(2):
         for change in changes:

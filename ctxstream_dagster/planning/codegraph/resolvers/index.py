@@ -29,11 +29,13 @@ class FileIndex:
     """All scanned paths, by name and by directory.
 
     Attributes:
+        root: the scanned directory's name.
         files: every path.
         directories: every directory that holds a file, directly or not.
     """
 
-    def __init__(self, paths: Iterable[str], *, read_text: Callable[[str], str]) -> None:
+    def __init__(self, paths: Iterable[str], *, root: str = "", read_text: Callable[[str], str]) -> None:
+        self.root = root
         self.files = frozenset(paths)
         self.directories: set[str] = {""}
         self._by_name: dict[str, list[str]] = defaultdict(list)

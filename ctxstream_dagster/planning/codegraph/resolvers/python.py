@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Sequence
 
 from ctxstream_dagster.planning.codegraph.imports import NAME_SEPARATOR
 from ctxstream_dagster.planning.codegraph.resolvers.index import FileIndex, joined
@@ -16,6 +17,8 @@ class PythonResolver:
         modules = sorted(path for path in index.files if path.endswith((".py", ".pyi")))
         self._root_of: dict[str, str] = {}
         self._found: dict[tuple[str, str, str], list[str]] = {}
+        # A scanned directory that is a package itself is imported by its own name.
+        self._package = index.root if "__init__.py" in index.files else ""
         self._roots = sorted({self._root(posixpath.dirname(path)) for path in modules})
 
     def find(self, path: str, form: str, target: str) -> list[str]:
@@ -43,16 +46,23 @@ class PythonResolver:
         return root
 
     def _absolute(self, own: str, module: str, name: str) -> list[str]:
-        likely = list(dict.fromkeys((own, "", "src")))
         parts = module.split(".")
+        if parts[0] == self._package:
+            return self._longest("", parts[1:], name) or self._at("", "" if parts[1:] else name)
+        likely = list(dict.fromkeys((own, "", "src")))
         for root in (*likely, *(root for root in self._roots if root not in likely)):
             top = joined(root, parts[0])
             if root not in likely and not self._at(top, ""):
                 continue
-            for length in range(len(parts), 0, -1):
-                at = joined(root, *parts[:length])
-                if found := self._at(at, name if length == len(parts) else ""):
-                    return found
+            if found := self._longest(root, parts, name):
+                return found
+        return []
+
+    def _longest(self, root: str, parts: Sequence[str], name: str) -> list[str]:
+        """Return the module that most of a dotted name leads to below a root."""
+        for length in range(len(parts), 0, -1):
+            if found := self._at(joined(root, *parts[:length]), name if length == len(parts) else ""):
+                return found
         return []
 
     def _at(self, base: str, name: str) -> list[str]:
