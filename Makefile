@@ -48,18 +48,19 @@ bench: setup  ## every benchmark, side by side; tables on the screen, JSON in be
 docs: setup  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-LEGACY := .venv-legacy
+# An environment without the official wheels: $(1) is its directory, $(2) the parser and the bundle in it.
+define test-bundle
+	$(PYTHON) -m venv $(1)
+	$(1)/bin/python -m pip install --quiet $(2) pathspec rustworkx editables pytest pytest-timeout hypothesis
+	$(1)/bin/python -m pip install --quiet --no-deps -e .
+	$(1)/bin/python -m pytest tests/planning/codegraph/test_bundled_grammars.py
+endef
 
-test-legacy-grammars:  ## the tree_sitter_languages provider, in the old environment that it needs (Python 3.12 or older)
-	$(PYTHON) -m venv $(LEGACY)
-	$(LEGACY)/bin/python -m pip install --quiet tree-sitter==0.21.3 tree-sitter-languages==1.10.2 pathspec rustworkx editables pytest pytest-timeout hypothesis
-	$(LEGACY)/bin/python -m pip install --quiet --no-deps -e .
-	$(LEGACY)/bin/python -m pytest tests/planning/codegraph/test_legacy_grammars.py
+test-legacy-grammars:  ## both bundles of grammars, each in an environment of its own (Python 3.12 or older)
+	$(call test-bundle,.venv-legacy,tree-sitter==0.21.3 tree-sitter-languages==1.10.2)
+	$(call test-bundle,.venv-pack,"tree-sitter>=0.26.1$(comma)<0.27" "tree-sitter-language-pack<1")
 
-test-dg:  ## a sweep written by Dagster's own `dg`, which pins Dagster and so needs an environment of its own
-	$(PYTHON) -m venv .venv-dg
-	.venv-dg/bin/python -m pip install --quiet dagster-dg-cli -e . pytest pytest-timeout jsonschema pyyaml
-	.venv-dg/bin/python -m pytest tests/cli/test_dg.py
+comma := ,
 
 clean:  ## remove the environment and all state
 	rm -rf $(VENV) .dagster .ctxstream .models site

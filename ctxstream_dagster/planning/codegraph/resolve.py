@@ -35,8 +35,8 @@ def resolve_imports(
 ) -> tuple[tuple[tuple[int, int], ...], tuple[ImportCount, ...]]:
     """Return includes edges as sorted pairs of positions in `paths`, and the counts per language.
 
-    `root` is the scanned directory's name, `paths` are all scanned files, `read_text` gives the text of one (``go.mod``,
-    ``tsconfig.json`` and their like).
+    `root` is the scanned directory's name, `paths` are all scanned files, `read_text` gives the text of one
+    (``go.mod``, ``tsconfig.json`` and their like).
     """
     resolvers = _resolvers(parsed, FileIndex(paths, root=root, read_text=read_text))
     position = {path: number for number, path in enumerate(paths)}
