@@ -152,6 +152,32 @@ def test_lineage_of_one_segment(page: Page, stack: Stack) -> None:
     page.shows("manifest", "extraction", "tally")
 
 
+WIDTHS = """
+    const table = document.querySelector("table[class*='AssetEventMetadataEntriesTable']");
+    return table && [table.offsetWidth, table.parentElement.clientWidth];"""
+
+
+def test_every_value_of_a_page_is_seen_whole_at_the_width_of_a_desk(
+    page: Page,
+    stack: Stack,
+    chromium: WebDriver,  # noqa: F811
+) -> None:
+    assert stack.ended(stack.materialize("records", "tally", "answer")) == "SUCCESS"
+    with dg.DagsterInstance.from_config(str(stack.checkout.project.dagster_home)) as instance:
+        segment = stack.checkout.partitions(instance)[4]
+    views = {
+        "answer?view=overview": "below the next",
+        "tally?view=overview": "prompt_tokens",
+        "corpus?view=overview": "by_file",
+        f"extraction?view=partitions&partition={segment}": "output_tokens",
+    }
+    for view, words in views.items():
+        page.open(f"/assets/census/{view}")
+        page.shows(words)
+        table, room = chromium.execute_script(WIDTHS)
+        assert table <= room + 1, f"a value of {view} makes all of them too wide"
+
+
 def test_automation_is_switched_on(page: Page, stack: Stack, chromium: WebDriver) -> None:  # noqa: F811
     page.open("/automation")
     page.shows("census_automation", "census_plan_schedule")
