@@ -10,10 +10,22 @@ from pathlib import Path
 
 HOME = Path.home() / ".cache" / "ctxstream-bench"
 
-PYTHON_PACKAGES = {"networkx": "networkx==3.6.1", "django": "django==5.2.8", "pip": "pip==25.3"}
+PYTHON_PACKAGES = {
+    "networkx": "networkx==3.6.1",
+    "django": "django==5.2.8",
+    "pip": "pip==25.3",
+    "pybind11": "pybind11==3.0.1",
+}
 SOURCE_PACKAGES = {"uvloop": "uvloop==0.22.1"}
-NPM_PACKAGES = {"rxjs": "rxjs@7.8.2", "express": "express@5.1.0", "three": "three@0.180.0"}
-INSIDE = {"uvloop": "vendor/libuv", "rxjs": "package/src", "express": "package", "three": "package/examples/jsm"}
+NPM_PACKAGES = {"rxjs": "rxjs@7.8.2", "express": "express@5.1.0", "three": "three@0.180.0", "zod": "zod@4.1.12"}
+INSIDE = {
+    "pybind11": "pybind11/include",
+    "zod": "package/src",
+    "uvloop": "vendor/libuv",
+    "rxjs": "package/src",
+    "express": "package",
+    "three": "package/examples/jsm",
+}
 
 
 def tree(name: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +43,7 @@ _FUNCTION_LITERALS = frozenset(
     # The last one is Lua's.
     ["arrow_function", "function", "function_expression", "generator_function", "function_definition"]
 )
+_OPERATOR = re.compile(r"\boperator\b")
 _TYPE_SPECS = {"struct_type": "struct", "interface_type": "interface"}
 
 KindOf = Callable[[Any], str | None]
@@ -58,6 +60,8 @@ def kind_reader(node_type: str, spec: str, *, language: str) -> KindOf:
         return lambda node: kind if node.child_by_field_name("body") is not None else None
     if field in ("value", "right"):
         return lambda node: kind if _is_function(node, field, language=language) else None
+    if field == "interface":
+        return lambda node: kind if node.parent.parent.type == "type_spec" else None
     if node_type == "class_declaration" and language in ("swift", "kotlin"):
         return _declared_kind
     if node_type == "type_spec":
@@ -86,14 +90,15 @@ def without_template_arguments(name: str) -> str:
     """Return a C++ name without ``<...>``: a specialisation defines the template's name. Operators keep their own."""
     if "<" not in name:
         return name
-    head, operator, tail = name.partition("operator")
+    operator = _OPERATOR.search(name)
+    head, tail = (name[: operator.start()], name[operator.start() :]) if operator else (name, "")
     kept: list[str] = []
     depth = 0
     for letter in head:
         depth += (letter == "<") - (letter == ">")
         if not depth and letter != ">":
             kept.append(letter)
-    return "".join(kept).strip() + operator + tail
+    return "".join(kept).strip() + tail
 
 
 def _plain(node: Any, source: bytes) -> str | None:

@@ -1,7 +1,7 @@
 """What is a definition and what is an import, language by language, as data.
 
 `SYMBOLS`: node type -> ``kind`` or ``kind:field``. With the field ``body`` the node counts only when it has one; with
-``value`` or ``right`` only when that field is a function literal.
+``value`` or ``right`` only when that field is a function literal; with ``interface`` only in an interface with a name.
 `IMPORTS`: node types whose text is read by `imports.raw_imports`.
 A walk goes into a node when its type is in `ENTER`, where definitions without a keyword may stand (a C function, a
 Java method), or when a match of one of `HINTS` lies inside it: what every other definition and import holds. Bodies and
@@ -83,6 +83,8 @@ SYMBOLS: dict[str, dict[str, str]] = {
         "method_declaration": "method",
         "type_spec": "type",
         "type_alias": "type",
+        "method_elem": "method:interface",
+        "method_spec": "method:interface",
     },
     "java": {
         "class_declaration": "class",
@@ -207,7 +209,7 @@ ENTER: dict[str, frozenset[str]] = {
         " using_statement lock_statement switch_statement switch_body switch_section global_statement preproc_if"
         " preproc_else preproc_elif preproc_region local_function_statement ERROR"
     ),
-    "go": _words("source_file import_declaration import_spec_list type_declaration ERROR"),
+    "go": _words("source_file import_declaration import_spec_list type_declaration type_spec interface_type ERROR"),
     "java": _words(
         "program class_declaration class_body interface_declaration interface_body enum_declaration enum_body"
         " enum_body_declarations record_declaration annotation_type_declaration annotation_type_body ERROR"
@@ -279,5 +281,5 @@ WRAPPERS = _words(
 )
 """A definition's span grows to the wrapper whose last child it is."""
 
-TABLES_VERSION = "5"
+TABLES_VERSION = "6"
 """Part of every cache key: raise it when a change here or in symbols, names or imports changes what is found."""

@@ -16,6 +16,7 @@ from ctxstream_dagster.planning.codegraph.scan import ScanOptions, scan_repo
 from ctxstream_dagster.planning.codegraph.values import CodeGraph
 from tests.planning.codegraph.trees import includes, plant
 
+SAMPLES = Path(__file__).parent / "samples"
 IN_PROCESS = ScanOptions(workers=0, respect_gitignore=False, exclude_dirs=("__pycache__",))
 
 
@@ -89,6 +90,26 @@ def test_python_symbols_are_the_definitions_that_ctags_finds(graphs: dict[str, C
     theirs = ctags(Path(graph.root), {"class", "function", "member"})
     assert len(theirs) > 100
     assert {tag for tag in theirs if not tag[1].startswith("__anon")} - ours == set()
+
+
+CTAGS_KINDS = {
+    "c": {"function", "struct", "union", "enum", "typedef"},
+    "cpp": {"function", "class", "struct", "union", "enum", "typedef"},
+    "go": {"func", "struct", "interface", "type", "talias", "methodSpec"},
+    "typescript": {"function", "class", "interface", "enum", "method"},
+}
+SUFFIXES = {"c": "c", "cpp": "cpp", "go": "go", "typescript": "ts"}
+
+
+@pytest.mark.skipif(not is_universal_ctags(), reason="universal-ctags is not installed")
+@pytest.mark.parametrize("language", CTAGS_KINDS)
+def test_symbols_of_the_sample_are_what_ctags_finds(tmp_path: Path, language: str) -> None:
+    name = f"sample.{SUFFIXES[language]}"
+    graph = scan_repo(plant(tmp_path, {name: (SAMPLES / f"{language}.txt").read_bytes()}), IN_PROCESS)
+    ours = {re.split(r"::|[.]", symbol.name)[-1] for symbol in graph.symbols}
+    theirs = {tag.split("::")[-1].replace("operator ", "operator") for _, tag in ctags(tmp_path, CTAGS_KINDS[language])}
+    assert len(theirs) > 5
+    assert {tag for tag in theirs if not tag.startswith("__anon")} - ours == set()
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")

@@ -79,6 +79,7 @@ def test_offsets_count_characters_and_lines_even_after_wide_text(sample: str) ->
         ("a<b>::c<d<e>>::f", "a::c::f"),
         ("operator<", "operator<"),
         ("stack<T>::operator<<", "stack::operator<<"),
+        ("process_attribute<is_operator>", "process_attribute"),
         ("plain", "plain"),
     ],
 )
