@@ -62,5 +62,10 @@ test-legacy-grammars:  ## both bundles of grammars, each in an environment of it
 
 comma := ,
 
+test-dg:  ## a sweep written by Dagster's own `dg`, which pins Dagster and so needs an environment of its own
+	$(PYTHON) -m venv .venv-dg
+	.venv-dg/bin/python -m pip install --quiet dagster-dg-cli -e . pytest pytest-timeout hypothesis
+	.venv-dg/bin/python -m pytest tests/cli/test_dg.py
+
 clean:  ## remove the environment and all state
 	rm -rf $(VENV) .dagster .ctxstream .models site
