@@ -113,7 +113,8 @@ def _remarks(folder: Path, *, project: Project) -> list[str]:
             written = [path for path in ([named] if isinstance(named, str) else named) if "{{" not in path]
             paths = [project.root / Path(path).expanduser() for path in written]
             remarks += [f"Warning: {sentence}" for sentence in map(_missing, paths) if sentence]
-            delim = (attributes.get("planning") or {}).get("record_delim", "\n")
+            planning = attributes.get("planning")
+            delim = planning.get("record_delim", "\n") if isinstance(planning, dict) else "\n"
             hint = line_end_hint(paths, delim=delim, way='planning.record_delim: "\\r"') if paths else ""
             remarks += [f"Warning: {hint}"] if hint else []
     return remarks
