@@ -1,8 +1,9 @@
 """How right the code graph is, against the tools that people trust, on real packages from the registries.
 
-Run: ``python benchmarks/accuracy_codegraph.py``. Includes: grimp (Python), madge (TypeScript), ``gcc -H`` (C). Symbols:
-universal-ctags, by file and name; what macros make counts as missed. The walk of statements: a walk of every node. A
-tool that is not installed is left out, and said. Saves the table in benchmarks/results/accuracy_codegraph.json.
+Run: ``python benchmarks/accuracy_codegraph.py``. Includes: grimp (Python), madge and dependency-cruiser (TypeScript),
+``gcc -H`` (C). Symbols: universal-ctags, by file and name; for C and C++ also which of the rest are here under another
+name, and which are calls of macros. The walk of statements: a walk of every node. A tool that is not installed
+is left out, and said. Saves the table in benchmarks/results/accuracy_codegraph.json.
 """
 
 from __future__ import annotations
@@ -70,6 +71,23 @@ def against_madge() -> dict[str, int] | None:
     command = [str(madge), "--json", "--extensions", "ts,tsx", str(root)]
     listed = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     wanted = {(source, target) for source, targets in listed.items() for target in targets}
+    return {"theirs": len(wanted), "found": len(wanted & edges(scan_repo(root, IN_PROCESS)))}
+
+
+def against_dependency_cruiser() -> dict[str, int] | None:
+    """Return how many of dependency-cruiser's local TypeScript dependencies, types included, are includes here."""
+    cruiser = HOME / "npm" / "node_modules" / ".bin" / "depcruise"
+    if not cruiser.exists():
+        return None
+    root = tree("rxjs")
+    command = [str(cruiser), "--no-config", "--ts-pre-compilation-deps", "--output-type", "json", "."]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    wanted = {
+        (module["source"], dependency["resolved"])
+        for module in json.loads(done.stdout)["modules"]
+        for dependency in module["dependencies"]
+        if not dependency["couldNotResolve"] and "local" in dependency["dependencyTypes"]
+    }
     return {"theirs": len(wanted), "found": len(wanted & edges(scan_repo(root, IN_PROCESS)))}
 
 
@@ -148,6 +166,7 @@ def main() -> None:
     for name in ("networkx", "django", "pip"):
         rows[f"includes of {name} against grimp"] = against_grimp(name)
     rows["includes of rxjs against madge"] = against_madge()
+    rows["includes of rxjs against dependency-cruiser"] = against_dependency_cruiser()
     rows["includes of libuv against gcc -H"] = against_gcc()
     for name in ("networkx", "uvloop", "pybind11", "rxjs", "zod", "express"):
         rows[f"symbols of {name} against a walk of every node"] = against_whole_walk(name)

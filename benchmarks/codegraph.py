@@ -3,8 +3,8 @@
 Run: ``python benchmarks/codegraph.py [--rounds 3] [--files 50000]``. Trees come from the package registries into
 ``~/.cache/ctxstream-bench`` on the first run; so do aider and repomix by hand, as docs/codebases.md says. Every side
 starts in a process of its own, pinned to one core, and is timed by its processor time and its children's, so that other
-work does not count; the median of the rounds is shown. Then: a second scan with the cache, the memory of a tree of
-`--files` files, and the fill of the segments. Saves the table in benchmarks/results/codegraph.json.
+work does not count; the median of the rounds is shown, and their span. Then: a second scan with the cache, the memory of
+a tree of `--files` files, and the fill of the segments. Saves the table in benchmarks/results/codegraph.json.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.trees import HOME, tree  # noqa: E402
 
 TREES = ("networkx", "uvloop", "three")
+MORE_TREES = ("django", "pip", "pybind11", "rxjs", "zod")
+"""For a second scan and the fill only. Django has 1,200 binary files, in most of its 2,450 directories."""
 NPM = HOME / "npm"
 AIDER = HOME / "aider"
 
@@ -40,14 +42,13 @@ def spent():
 OURS = (
     CLOCK
     + """
-from pathlib import Path
 from ctxstream_dagster.planning.codegraph.scan import ScanOptions, scan_repo
 from ctxstream_dagster.planning.codegraph.grammars import load_grammar
 from ctxstream_dagster.planning.codegraph.languages import LANGUAGES
 if sys.argv[2] == "0": [load_grammar(language) for language in LANGUAGES]
 started = spent()
-cache = Path(sys.argv[3]) if len(sys.argv) > 3 else None
-graph = scan_repo(sys.argv[1], ScanOptions(workers=int(sys.argv[2]), cache_dir=cache))
+references = sys.argv[3] == "references"
+graph = scan_repo(sys.argv[1], ScanOptions(workers=int(sys.argv[2]), references=references))
 print(spent() - started)
 print(len(graph.files), len(graph.symbols), sum(f.bytes for f in graph.files if f.language != "text"))
 """
@@ -119,8 +120,9 @@ def sides(root: Path, scratch: Path) -> dict[str, list[str]]:
     """Return the command of each side that is installed here."""
     python = sys.executable
     found = {
-        "ours, one worker": [python, "-c", OURS, str(root), "1"],
-        "ours, in process": [python, "-c", OURS, str(root), "0"],
+        "ours, for a plan": [python, "-c", OURS, str(root), "0", "none"],
+        "ours, in a worker": [python, "-c", OURS, str(root), "1", "none"],
+        "ours, with references": [python, "-c", OURS, str(root), "0", "references"],
         "bare parse": [python, "-c", BARE, str(root)],
     }
     if shutil.which("ctags"):
@@ -135,8 +137,8 @@ def sides(root: Path, scratch: Path) -> dict[str, list[str]]:
     return found
 
 
-def speed(root: Path, rounds: int, scratch: Path) -> dict[str, float]:
-    """Return the median processor seconds of every side."""
+def speed(root: Path, rounds: int, scratch: Path) -> dict[str, list[float]]:
+    """Return every side's processor seconds, sorted."""
     times: dict[str, list[float]] = {}
     for _ in range(rounds):
         for name, command in sides(root, scratch).items():
@@ -146,11 +148,11 @@ def speed(root: Path, rounds: int, scratch: Path) -> dict[str, float]:
                 print(f"  {name} failed: {error.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
                 continue
             times.setdefault(name, []).append(seconds)
-    return {name: statistics.median(values) for name, values in times.items()}
+    return {name: sorted(values) for name, values in times.items()}
 
 
 def again(root: Path, rounds: int, scratch: Path) -> dict[str, float]:
-    """Return how long a first and a second scan with the cache take in one process, wall time, and their ratio."""
+    """Return how long a first and a second scan with the cache take in one process, and their ratio."""
     from ctxstream_dagster.planning.codegraph.scan import ScanOptions, scan_repo
 
     firsts: list[float] = []
@@ -196,7 +198,8 @@ def memory(files: int, scratch: Path) -> dict[str, float]:
         "import sys, resource; from pathlib import Path\n"
         "from ctxstream_dagster.planning.codegraph.scan import ScanOptions, scan_repo\n"
         "from ctxstream_dagster.planning.codebase import CodebasePlan\n"
-        "graph = scan_repo(sys.argv[1], ScanOptions(workers=1))\n"
+        "cache = Path(sys.argv[1]).parent / 'cache-many'\n"
+        "graph = scan_repo(sys.argv[1], ScanOptions(workers=1, cache_dir=cache))\n"
         "segments = sum(1 for _ in CodebasePlan(graph))\n"
         "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss\n"
@@ -218,18 +221,34 @@ def main() -> None:
         scratch = Path(directory)
         for name in TREES:
             root = tree(name)
-            times = speed(root, options.rounds, scratch)
-            files, symbols, size = map(int, cpu_seconds([sys.executable, "-c", OURS, str(root), "0"])[1].split())
-            row = {"files": files, "symbols": symbols, "mb": size / 1e6, "cpu_s": times}
+            runs = speed(root, options.rounds, scratch)
+            times = {side: statistics.median(values) for side, values in runs.items()}
+            counted = cpu_seconds([sys.executable, "-c", OURS, str(root), "0", "none"])[1]
+            files, symbols, size = map(int, counted.split())
+            row = {"files": files, "symbols": symbols, "mb": size / 1e6, "cpu_s": times, "runs_s": runs}
             row |= {"again": again(root, options.rounds, scratch), "plan": fill(root)}
+            row["of_bare_parse"] = {
+                side: times["bare parse"] / times[side] for side in times if side.startswith("ours")
+            }
             results["trees"][name] = row  # type: ignore[index]
             print(f"\n{name}: {files:,} files, {size / 1e6:.1f} MB of code, {symbols:,} symbols")
             for side, seconds in sorted(times.items(), key=lambda item: item[1]):
-                ratio = times["ours, in process"] / seconds
-                print(f"  {side:22} {seconds:8.2f} s {size / 1e6 / seconds:8.1f} MB/s  ours takes {ratio:6.2f} of it")
+                ratio = times["ours, for a plan"] / seconds
+                spread = f"{runs[side][0]:.2f}-{runs[side][-1]:.2f}"
+                print(
+                    f"  {side:22} {seconds:8.2f} s ({spread}) {size / 1e6 / seconds:8.1f} MB/s  ours takes {ratio:6.2f}"
+                )
             print(f"  second scan: {row['again']['times_faster']:.0f} times faster")  # type: ignore[index]
             plan = row["plan"]
             print(f"  {plan['segments']} segments, fill {plan['fill']:.3f}, {plan['broken_edges']} broken edges")  # type: ignore[index]
+        results["more"] = {}
+        for name in MORE_TREES:
+            row = {"again": again(tree(name), options.rounds, scratch), "plan": fill(tree(name))}
+            results["more"][name] = row  # type: ignore[index]
+            faster, filled = row["again"]["times_faster"], row["plan"]["fill"]
+            print(
+                f"{name}: second scan {faster:.0f} times faster, {row['plan']['segments']} segments, fill {filled:.3f}"
+            )
         if options.files:
             results["memory"] = memory(options.files, scratch)
             print(f"\nmemory: {results['memory']}")
