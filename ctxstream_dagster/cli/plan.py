@@ -120,7 +120,7 @@ def _summary(corpus: PackedCorpus) -> str:
     parts = [
         counted(len(corpus.files), "file"),
         counted(proof.chars, "character"),
-        f"{counted(len(corpus.manifest), 'segment')} that tile them exactly",
+        f"{counted(len(corpus.manifest), 'segment')} that {'tiles' if len(corpus.manifest) == 1 else 'tile'} them exactly",
     ]
     if proof.cut_records:
         parts.append(f"{counted(proof.cut_records, 'record')} longer than a segment and cut")

@@ -39,7 +39,7 @@ def base_url(host: str) -> str:
     if parts.username is not None:
         raise ConfigError("The server address holds a user name or key; set OLLAMA_API_KEY instead.")
     if parts.query or parts.fragment or rest.endswith(("?", "#")):
-        raise ConfigError(f"The server address {host!r} holds a query or a fragment (? or #), which would be lost.")
+        raise ConfigError(f"The server address {host!r} holds a query or a fragment (? or #); leave it out.")
     if port is None:
         port = _SCHEME_PORTS[scheme] if separator else _DEFAULT_PORT
     path = parts.path.strip("/")
