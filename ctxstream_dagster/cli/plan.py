@@ -116,11 +116,11 @@ def _print(corpus: PackedCorpus, *, hint: str) -> None:
 
 
 def _summary(corpus: PackedCorpus) -> str:
-    proof = corpus.manifest.proof
+    proof, segments = corpus.manifest.proof, len(corpus.manifest)
     parts = [
         counted(len(corpus.files), "file"),
         counted(proof.chars, "character"),
-        f"{counted(len(corpus.manifest), 'segment')} that {'tiles' if len(corpus.manifest) == 1 else 'tile'} them exactly",
+        f"{counted(segments, 'segment')} that {'tiles' if segments == 1 else 'tile'} them exactly",
     ]
     if proof.cut_records:
         parts.append(f"{counted(proof.cut_records, 'record')} longer than a segment and cut")
