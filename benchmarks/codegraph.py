@@ -3,8 +3,8 @@
 Run: ``python benchmarks/codegraph.py [--rounds 3] [--files 50000]``. Trees come from the package registries into
 ``~/.cache/ctxstream-bench`` on the first run; so do aider and repomix by hand, as docs/codebases.md says. Every side
 starts in a process of its own, pinned to one core, and is timed by its processor time and its children's, so that other
-work does not count; the median of the rounds is shown, and their span. Then: a second scan with the cache, the memory of
-a tree of `--files` files, and the fill of the segments. Saves the table in benchmarks/results/codegraph.json.
+work does not count; the median of the rounds is shown, and their span. Then: a second scan with the cache, the memory
+of a tree of `--files` files, and the fill of the segments. Saves the table in benchmarks/results/codegraph.json.
 """
 
 from __future__ import annotations
