@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 
 _MACRO = rb"[A-Z][A-Z0-9_]{2,}(?:\([^()\n]*\))?"
-_ALONE = re.compile(rb"^[ \t]*" + _MACRO + rb"[ \t]*\\?$", re.M)
-_FIELDS = re.compile(rb"^[ \t]+[A-Z][A-Z0-9]*_[A-Z0-9_]*(?:\([^()\n]*\))?[ \t]*\\?$", re.M)
+# These start with a line end and not with ^, for a literal is found many times faster.
+_ALONE = re.compile(rb"\n[ \t]*" + _MACRO + rb"[ \t]*\\?$", re.M)
+_FIELDS = re.compile(rb"\n[ \t]+[A-Z][A-Z0-9]*_[A-Z0-9_]*(?:\([^()\n]*\))?[ \t]*\\?$", re.M)
 _IN_FRONT = re.compile(
-    rb"^[ \t]*[A-Z][A-Z0-9]*_[A-Z0-9_]*[ \t]+"
+    rb"\n[ \t]*[A-Z][A-Z0-9]*_[A-Z0-9_]*[ \t]+"
     rb"(?=(?:template|class|struct|enum|union|namespace|inline|extern|static|const)\b"
     rb"|(?:::)?\w[\w:<>]*[ \t*&]+[\w:~]+\s*[(;=])",
     re.M,

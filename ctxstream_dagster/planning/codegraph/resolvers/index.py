@@ -96,7 +96,7 @@ def as_strings(value: Any) -> list[str]:
 def joined(*parts: str) -> str:
     """Return the parts as one normal path; the root is the empty path."""
     path = "/".join(part for part in parts if part)
-    if "." not in path and "//" not in path and not path.endswith("/"):
+    if "/." not in path and "//" not in path and not path.startswith(".") and not path.endswith("/"):
         return path  # nothing to normalise: by far the most
     path = posixpath.normpath(path)
     return "" if path == "." else path
