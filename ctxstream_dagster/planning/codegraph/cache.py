@@ -34,7 +34,8 @@ class Cache:
             return
         with contextlib.suppress(OSError, sqlite3.Error):
             directory.mkdir(parents=True, exist_ok=True)
-            database = sqlite3.connect(directory / _FILE, timeout=_BUSY_TIMEOUT_S)
+            # Threads take turns: `scan` writes under a lock.
+            database = sqlite3.connect(directory / _FILE, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = OFF")
             database.execute("CREATE TABLE IF NOT EXISTS analysis (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")

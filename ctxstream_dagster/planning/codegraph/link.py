@@ -91,7 +91,7 @@ def pack_graph(graph: CodeGraph, *, walked: Sequence[Skipped]) -> bytes:
     by_walk = set(walked)
     return marshal.dumps(
         (
-            [{name: getattr(file, name) for name in _FILE_FIELDS} for file in graph.files],
+            [tuple(getattr(file, name) for name in _FILE_FIELDS) for file in graph.files],
             graph.symbols.blocks,
             graph.symbols.counts,
             graph.edges.includes,
@@ -108,7 +108,7 @@ def unpack_graph(data: bytes, *, root: str, skipped: Sequence[Skipped]) -> CodeG
     files, blocks, counts, includes, references, left_out, imports = marshal.loads(data)
     return CodeGraph(
         root=root,
-        files=tuple(FileNode(**values) for values in files),
+        files=tuple(FileNode(**dict(zip(_FILE_FIELDS, values, strict=True))) for values in files),
         symbols=Symbols(blocks, counts),
         edges=Edges(includes, references),
         skipped=_sorted(

@@ -22,6 +22,7 @@ from ctxstream_dagster.planning.codegraph.walk import FoundFile, WalkOptions, wa
 from ctxstream_dagster.planning.codegraph.worker import Worker
 
 _FILES_PER_WORKER = 16  # starting a process takes as long as parsing some files
+_FILES_PER_WRITE = 1_000  # what waits for the cache is in memory twice
 _PASSING_REASONS = frozenset({"grammar-unavailable", "parser-crash"})
 
 
@@ -81,12 +82,10 @@ def scan_repo(root: str | Path, options: ScanOptions | None = None) -> CodeGraph
             kept = store.analyses(
                 [_content_key(file, sha256, options) for file, sha256 in zip(found, hashes, strict=True)]
             )
-        contents, new = _read_all(directory, found, hashes, kept, options)
+        contents = _read_all(directory, found, hashes, kept, store, options)
         graph = link_graph(str(root), found, contents, skipped=skipped)
-        if options.cache_dir is not None:
-            store.keep_analyses(new)
-            if [sha256 for _, sha256 in contents] == hashes and _is_settled(contents):
-                store.keep_graph(key, pack_graph(graph, walked=skipped))
+        if options.cache_dir and [sha256 for _, sha256 in contents] == hashes and _is_settled(contents):
+            store.keep_graph(key, pack_graph(graph, walked=skipped))
     return graph
 
 
@@ -95,9 +94,10 @@ def _read_all(
     found: Sequence[FoundFile],
     hashes: Sequence[str],
     kept: Mapping[bytes, bytes],
+    store: Cache,
     options: ScanOptions,
-) -> tuple[list[tuple[Content, str]], dict[bytes, bytes]]:
-    """Return each file's content with its hash, and what of it is new, by its key in the cache."""
+) -> list[tuple[Content, str]]:
+    """Return each file's content with its hash; what of it is new is kept in `store`."""
     contents: list[tuple[Content, str]] = [(Content(), "")] * len(found)
     new: dict[bytes, bytes] = {}
     positions = iter(range(len(found)))
@@ -117,7 +117,11 @@ def _read_all(
                 else:
                     content, sha256 = _read_one(directory, file, worker, options)
                     if options.cache_dir and sha256 and content.analysis.reason not in _PASSING_REASONS:
-                        new[_content_key(file, sha256, options)] = pack_content(content)
+                        with lock:
+                            new[_content_key(file, sha256, options)] = pack_content(content)
+                            if len(new) >= _FILES_PER_WRITE:
+                                store.keep_analyses(new)
+                                new.clear()
                 contents[position] = content, sha256
         finally:
             if worker:
@@ -130,7 +134,8 @@ def _read_all(
         with ThreadPoolExecutor(workers) as pool:
             for done in [pool.submit(drain) for _ in range(workers)]:
                 done.result()
-    return contents, new
+    store.keep_analyses(new)
+    return contents
 
 
 def _read_one(directory: Path, file: FoundFile, worker: Worker | None, options: ScanOptions) -> tuple[Content, str]:
