@@ -65,8 +65,14 @@ def load_project(project: Project) -> dg.Definitions:
 
 
 def sweep_names(definitions: dg.Definitions) -> list[str]:
-    """Return the names of the declared sweeps."""
-    keys = [key for key in definitions.resolve_asset_graph().get_all_asset_keys() if len(key.path) == 2]
+    """Return the names of the declared sweeps; raises `ConfigError` when the definitions do not fit together."""
+    try:
+        graph = definitions.resolve_asset_graph()
+    except dg.DagsterInvalidDefinitionError as error:
+        raise ConfigError(
+            f"The definitions do not fit together: {error} `ctxstream check` looks at each alone."
+        ) from error
+    keys = [key for key in graph.get_all_asset_keys() if len(key.path) == 2]
     return sorted(key.path[0] for key in keys if key.path[1] == "extraction")
 
 

@@ -206,6 +206,17 @@ def test_a_sweep_in_python_that_cannot_be_loaded_is_named_with_its_own_error(ctx
     assert "✕ all together\n    KeyError: 'nowhere'" in ctxstream("check").out
 
 
+def test_an_asset_that_needs_what_nobody_makes_is_a_sentence_everywhere(ctxstream: Cli, project: Path) -> None:
+    declare(project, "good")
+    asset = "@dg.asset(ins={'x': dg.AssetIn(key=['nowhere', 'tally'])})\ndef lone(x: object) -> None:\n    pass\n"
+    (project / "assets" / "sweeps" / "lone.py").write_text(f"import dagster as dg\n\n\n{asset}", encoding="utf-8")
+    for command in (("sweep", "good"), ("check",)):
+        done = ctxstream(*command)
+        assert done.status == 2
+        assert '["nowhere", "tally"]' in done.out + done.err
+        assert "Traceback" not in done.err
+
+
 def test_check_finds_twins_that_are_right_one_by_one(ctxstream: Cli, project: Path) -> None:
     declare(project, "one", name="same")
     declare(project, "two", name="same")
