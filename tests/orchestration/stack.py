@@ -50,7 +50,7 @@ _LOGS = """query($i: ID!) { logsForRun(runId: $i) { ... on EventConnection { eve
   ... on LogMessageEvent { message }
   ... on ExecutionStepFailureEvent { stepKey error { message } failureMetadata { description } }
   ... on RunFailureEvent { message error { message } } ... on MaterializationEvent { partition } } } } }"""
-_POOLS = "{ instance { concurrencyLimits { concurrencyKey slotCount activeSlotCount pendingStepCount } } }"
+_POOLS = "{ instance { concurrencyLimits { concurrencyKey activeRunIds } } }"
 _LOCATION = """{ workspaceOrError { ... on Workspace { locationEntries { name loadStatus
   locationOrLoadError { __typename ... on PythonError { message causes { message } } } } } } }"""
 
@@ -211,11 +211,10 @@ class Stack:
             check["name"]: check["executionForLatestMaterialization"] for check in node["assetChecksOrError"]["checks"]
         }
 
-    def slots(self) -> dict[str, int]:
-        """Return active and pending steps of the pool `ollama`."""
+    def slot_holders(self) -> set[str]:
+        """Return the runs that hold a slot of the pool `ollama`."""
         limits = self.query(_POOLS)["instance"]["concurrencyLimits"]
-        pool = next((limit for limit in limits if limit["concurrencyKey"] == "ollama"), {})
-        return {"active": pool.get("activeSlotCount", 0), "pending": pool.get("pendingStepCount", 0)}
+        return {run for limit in limits if limit["concurrencyKey"] == "ollama" for run in limit["activeRunIds"]}
 
     def reload(self) -> None:
         """Click Reload beside the code location."""

@@ -75,7 +75,7 @@ def people_looking(stack: Stack) -> Iterator[None]:
 
     def look() -> int:
         pages = 0
-        while not over.is_set():
+        while not over.wait(0.5):
             stack.partitions()
             pages += 1
         return pages
@@ -162,12 +162,15 @@ def interrupted(stack: Stack, first_backfills: dict[str, str], busy_server: Faul
     for name in ("slow", "dying"):
         backfill = stack.backfill(sweep=name)
         wait_until(lambda name=name: len(finished(stack, name)) >= 3, timeout_s=120, what=f"{name} to begin")
-        run = stack.runs(tags=[{"key": "dagster/backfill", "value": backfill}], statuses=["STARTED"])[0]
+        begun = stack.runs(tags=[{"key": "dagster/backfill", "value": backfill}], statuses=["STARTED"])
+        # The other one may still be loading.
+        run = next(run for run in begun if stack.materializations(run["runId"]))
         if name == "slow":
             stack.terminate(run["runId"])
         else:
             os.kill(int(run["tags"]["ctxstream/worker"].split(":")[1]), signal.SIGKILL)
         status = stack.ended(run["runId"])
+        wait_until(lambda run=run: run["runId"] not in stack.slot_holders(), timeout_s=15, what="its slot to be free")
         found[name] = Interrupted(backfill, run["runId"], status, finished(stack, name))
     return found
 
@@ -206,6 +209,6 @@ def test_a_killed_worker_frees_its_slots_and_its_run_goes_on_with_the_rest(
     assert len(finished(stack, "dying")) == SEGMENTS
     again = [ticket for ticket, count in Counter(calls(busy_server, SWEEPS["dying"])).items() if count > 1]
     assert not set(again) & dying.kept
-    wait_until(lambda: stack.slots()["active"] == 0, timeout_s=30, what="every slot to be free")
+    wait_until(lambda: not stack.slot_holders(), timeout_s=15, what="every slot to be free")
     run = stack.materialize("tally", "records", "answer", sweep="dying")
     assert stack.ended(run) == "SUCCESS", stack.failures(run)

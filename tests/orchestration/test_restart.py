@@ -74,7 +74,7 @@ def test_a_stack_that_was_killed_resumes_with_the_rest(stack: Stack, busy_server
     # At most what was in flight when it died, two runs of two, was asked twice.
     assert busy_server.stats.calls <= SEGMENTS + 4
     assert len(done) >= 3
-    wait_until(lambda: stack.slots()["active"] == 0, timeout_s=30, what="every slot to be free")
+    wait_until(lambda: not stack.slot_holders(), timeout_s=15, what="every slot to be free")
     run = stack.materialize("records", "tally", "answer")
     assert stack.ended(run) == "SUCCESS", stack.failures(run)
     assert total(stack, "census") == {"delta": 2, "gamma": 4, "beta": 6, "alpha": 8}
