@@ -164,11 +164,14 @@ def manifest_markdown(corpus: PackedCorpus, *, root: str = "") -> str:
     stored = list(corpus.stored.values())
     proof, options = corpus.manifest.proof, corpus.options
     fills = [entry.segment.length / options.segment_chars for entry in stored]
+    full = f"{statistics.median(fills):.0%} of its limit"
+    if len(stored) > 1:
+        full += f" in the middle ({_range(fills, spec='.0%')})"
+    tile = "tiles" if len(stored) == 1 else "tile"
     head = (
-        f"**{counted(len(stored), 'segment')}** tile {counted(proof.chars, 'character')} of "
-        f"{counted(len(corpus.files), 'file')} exactly, "
-        f"each character owned once. A segment holds {_range([entry.segment.length for entry in stored])} characters, "
-        f"{statistics.median(fills):.0%} of its limit in the middle ({_range(fills, spec='.0%')})."
+        f"**{counted(len(stored), 'segment')}** {tile} {counted(proof.chars, 'character')} of "
+        f"{counted(len(corpus.files), 'file')} exactly, each character owned once. "
+        f"A segment holds {_range([entry.segment.length for entry in stored])} characters, {full}."
     )
     found = _files(corpus)
     files = [
