@@ -13,7 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-_FILE = "codegraph-1.sqlite"
+# The number goes up with the form of what is stored.
+_FILE = "codegraph-2.sqlite"
 _CHECK_BYTES = 8
 _CHUNK = 500
 _MOST_GRAPHS = 32
