@@ -1,5 +1,6 @@
 """Runs a declared sweep in this process, in the same instance and with the same partitions that the UI shows."""
 
+import os
 import runpy
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from ctxstream_dagster.errors import ConfigError, CtxstreamError, UsageError, ne
 from ctxstream_dagster.extraction.records import SegmentResult
 from ctxstream_dagster.orchestration.automation import RANGE_END, RANGE_START
 from ctxstream_dagster.orchestration.home import Project
-from ctxstream_dagster.orchestration.orphans import end_orphans
+from ctxstream_dagster.orchestration.orphans import WORKER_TAG, end_orphans, worker_id
 from ctxstream_dagster.orchestration.partitions import SWEEP_TAG, contiguous_ranges, partitions_name
 from ctxstream_dagster.orchestration.results import is_answered, planned_keys, stored_result
 from ctxstream_dagster.storage import SweepStore
@@ -171,7 +172,8 @@ class _Runner:
             run_id=self.next_id,
             instance=self.instance,
             run_config={**_QUIET, **(config or {})},
-            tags={SWEEP_TAG: self._sweep, **_RUN_TAGS, **limits},
+            # Here, not once it runs: a run whose process died just after creating it must be found too.
+            tags={SWEEP_TAG: self._sweep, WORKER_TAG: worker_id(os.getpid()), **_RUN_TAGS, **limits},
             raise_on_error=False,
         )
         self.run_ids.append(self.next_id)

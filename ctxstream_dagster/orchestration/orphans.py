@@ -13,7 +13,12 @@ import dagster as dg
 from dagster import DagsterRunStatus
 
 WORKER_TAG = "ctxstream/worker"
-_UNFINISHED = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
+_UNFINISHED = [
+    DagsterRunStatus.NOT_STARTED,
+    DagsterRunStatus.STARTING,
+    DagsterRunStatus.STARTED,
+    DagsterRunStatus.CANCELING,
+]
 
 
 def claim_run(context: dg.AssetExecutionContext, tags: Mapping[str, str]) -> None:

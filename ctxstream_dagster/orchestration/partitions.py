@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 
 import dagster as dg
+from dagster import DagsterRunStatus
 from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
@@ -13,6 +15,7 @@ from ctxstream_dagster.planning.keys import validate_key
 SWEEP_TAG = "ctxstream/sweep"
 # SQLite refuses one statement with more variables than this many keys need.
 _ADD_CHUNK = 1_000
+_SUBMITTED_WITHIN = timedelta(hours=1)
 _LIVE_BACKFILLS = [BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING, BulkActionStatus.FAILING]
 
 
@@ -93,10 +96,17 @@ def live_work(instance: dg.DagsterInstance, sweep: str, *, own_run_id: str | Non
     for backfill in instance.get_backfills(BulkActionsFilter(statuses=_LIVE_BACKFILLS)):
         if any(key.path[0] == sweep for key in backfill.asset_selection or ()):
             return f"backfill {backfill.backfill_id}"
-    for run in instance.get_runs(dg.RunsFilter(statuses=list(NOT_FINISHED_STATUSES))):
-        if run.run_id != own_run_id and sweep_of_run(run) == sweep:
+    for record in instance.get_run_records(dg.RunsFilter(statuses=list(NOT_FINISHED_STATUSES))):
+        run = record.dagster_run
+        if run.run_id != own_run_id and sweep_of_run(run) == sweep and not _was_abandoned(record):
             return f"run {run.run_id[:8]}"
     return ""
+
+
+def _was_abandoned(record: dg.RunRecord) -> bool:
+    # Whoever creates a run submits it at once; if its process died in between, nobody ever will.
+    age = datetime.now(timezone.utc) - record.create_timestamp
+    return record.dagster_run.status is DagsterRunStatus.NOT_STARTED and age > _SUBMITTED_WITHIN
 
 
 def sweep_of_run(run: dg.DagsterRun) -> str:

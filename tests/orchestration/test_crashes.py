@@ -55,6 +55,7 @@ def test_a_process_is_gone_when_it_ended_was_reaped_or_its_number_is_another_s()
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
+        (DagsterRunStatus.NOT_STARTED, DagsterRunStatus.FAILURE),
         (DagsterRunStatus.STARTED, DagsterRunStatus.FAILURE),
         (DagsterRunStatus.CANCELING, DagsterRunStatus.CANCELED),
     ],

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -13,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxstream_dagster.errors import ConfigError, CorpusError, PlanError
+from ctxstream_dagster.orchestration import partitions
 from ctxstream_dagster.orchestration.assets.corpus import moved
 from ctxstream_dagster.orchestration.automation import build_housekeeping
 from ctxstream_dagster.orchestration.garbage import collect
 from ctxstream_dagster.orchestration.health import examine
-from ctxstream_dagster.orchestration.partitions import contiguous_ranges, sync_partitions, validate_keys
+from ctxstream_dagster.orchestration.partitions import contiguous_ranges, live_work, sync_partitions, validate_keys
 from ctxstream_dagster.planning.keys import KeyMaker
 from tests.fault_server import FaultServer
 from tests.orchestration.checkout import Checkout, status_lines
@@ -85,6 +87,19 @@ def test_a_segment_is_not_retired_while_a_run_is_live_and_goes_when_it_ended(
     skipped = housekeeping(dg.build_sensor_context(instance=instance))
     assert "retired 2 segments of census" in skipped.skip_message
     assert len(checkout.partitions(instance)) == 2
+
+
+def test_a_run_that_was_created_and_never_submitted_is_live_for_a_while_only(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dg.job
+    def empty() -> None:
+        pass
+
+    run = instance.create_run_for_job(empty, status=DagsterRunStatus.NOT_STARTED, tags={"ctxstream/sweep": "census"})
+    assert live_work(instance, "census") == f"run {run.run_id[:8]}"
+    monkeypatch.setattr(partitions, "_SUBMITTED_WITHIN", timedelta(0))
+    assert live_work(instance, "census") == ""
 
 
 def test_gc_keeps_what_is_in_force_and_removes_the_rest(
