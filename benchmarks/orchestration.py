@@ -1,17 +1,16 @@
 """What Dagster costs for each segment, and how busy a backfill keeps the model.
 
-First table: batch runs against an instant server, for several numbers of segments: CPU of this process for planning and
-for extraction (planned events and materializations included), the size of the home, and the time of the UI's
-partition-status query on a real webserver. Second: the same segments in batches of 10, 25, 50 and 100, with the CPU of
-starting one worker added. Third (``--busy``): a real daemon, calls of 1 s, 4 in flight, 200 segments. Fourth
-(``--backfill``): all of it for real, webserver, daemon and workers, in batches of 100, while eight people watch the
-partitions; then the same once more, cancelled on the way.
+First table: batch runs against an instant server, for several numbers of segments: CPU of this process for planning
+and for extraction (planned events and materializations included), beside it that of an asset that does nothing but
+say "materialized" in the same home, the size of the home, and the time of the UI's partition-status query on a real
+webserver. Second: the same segments in batches of 10, 25, 50 and 100, with the CPU of starting one worker added.
+Third (``--busy``): a real daemon, calls of 1 s, 4 in flight, 200 segments. Fourth (``--backfill``): all of it for
+real, webserver, daemon and workers, in batches of 100, while eight people watch the partitions; then the same once
+more, cancelled on the way.
 
 Run: ``python benchmarks/orchestration.py [--sizes 100 1000] [--batches 10 25 50 100] [--busy] [--backfill 10000]``.
 Saves the tables as JSON in benchmarks/results/.
 """
-
-from __future__ import annotations
 
 import argparse
 import json
@@ -37,8 +36,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.streaming import server  # noqa: E402
+from ctxstream_dagster.orchestration.automation import RANGE_END, RANGE_START  # noqa: E402
 from ctxstream_dagster.orchestration.home import ensure_home  # noqa: E402
-from ctxstream_dagster.orchestration.partitions import contiguous_ranges  # noqa: E402
+from ctxstream_dagster.orchestration.partitions import contiguous_ranges, segments_of  # noqa: E402
 from tests.orchestration.checkout import Checkout, status_lines  # noqa: E402
 from tests.orchestration.stack import Stack, wait_until  # noqa: E402
 
@@ -82,6 +82,28 @@ def batch_runs(place: Path, *, segments: int, batch_size: int) -> tuple[Checkout
     return checkout, {**costs, "wall": time.perf_counter() - wall}
 
 
+def nothing_cpu_s(checkout: Checkout, *, batch_size: int) -> float:
+    """Return what Dagster itself costs: CPU seconds a segment, over the first ten batches."""
+
+    @dg.asset(partitions_def=segments_of("census"), output_required=False)
+    def nothing(context: dg.AssetExecutionContext) -> Iterator[dg.AssetMaterialization]:
+        for key in context.partition_keys:
+            yield dg.AssetMaterialization("nothing", partition=key)
+
+    job = dg.Definitions(assets=[nothing]).resolve_implicit_global_asset_job_def()
+    with dg.DagsterInstance.from_config(str(checkout.project.dagster_home)) as instance:
+        keys = checkout.partitions(instance)
+        batches = list(contiguous_ranges(keys, keys, longest=batch_size))[:10]
+        start = cpu_s()
+        for batch in batches:
+            assert job.execute_in_process(
+                instance=instance,
+                run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+                tags={RANGE_START: batch[0], RANGE_END: batch[-1]},
+            ).success
+        return (cpu_s() - start) / sum(map(len, batches))
+
+
 def status_seconds(checkout: Checkout) -> tuple[float, float]:
     """Return the first and the median later time of the partition-status query on a real webserver."""
     stack = Stack(checkout, dict(os.environ))
@@ -118,7 +140,7 @@ def worker_start_s() -> float:
 
 def sizes_table(sizes: list[int], *, batch_size: int) -> list[dict[str, Any]]:
     print(f"Batches of {batch_size}, instant server; CPU in milliseconds a segment")
-    titles = f"{'segments':>9} {'plan':>6} {'extract':>8} {'tally':>6} {'wall s':>7} {'home MB':>8}"
+    titles = f"{'segments':>9} {'plan':>6} {'extract':>8} {'nothing':>8} {'tally':>6} {'wall s':>7} {'home MB':>8}"
     print(f"{titles} {'status s':>9} {'later':>6}")
     rows: list[dict[str, Any]] = []
     for segments in sizes:
@@ -127,8 +149,10 @@ def sizes_table(sizes: list[int], *, batch_size: int) -> list[dict[str, Any]]:
             each = {name: costs[name] / segments * 1000 for name in ("plan", "extract", "tally")}
             megabytes = home_megabytes(checkout)
             first, later = status_seconds(checkout)
+            each["nothing"] = nothing_cpu_s(checkout, batch_size=batch_size) * 1000
         print(
-            f"{segments:>9} {each['plan']:>6.1f} {each['extract']:>8.1f} {each['tally']:>6.1f} {costs['wall']:>7.1f} "
+            f"{segments:>9} {each['plan']:>6.1f} {each['extract']:>8.1f} {each['nothing']:>8.1f} {each['tally']:>6.1f} "
+            f"{costs['wall']:>7.1f} "
             f"{megabytes:>8.1f} {first:>9.2f} {later:>6.2f}",
             flush=True,
         )
