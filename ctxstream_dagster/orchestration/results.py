@@ -146,10 +146,12 @@ def is_answered(store: SweepStore, *, version: str, reduced_by: str) -> bool:
         version: `extraction_version` of question, options and model.
         reduced_by: `reduction_version` of what is declared now.
     """
-    if not (store.answer.exists() and store.tally.exists()):
+    try:
+        _, facts = last_good(store)
+        stated = json.loads(read_bytes(store.answer))
+    except (StorageError, ValueError):
+        # Missing or damaged: made anew from the extractions, which costs no call.
         return False
-    facts = tally_facts(read_table(store.tally))
-    stated = json.loads(read_bytes(store.answer))
     made_of = {name: facts.get(name) for name in ANSWER_FACTS}
     if facts.get("reduced_by") != reduced_by or {name: stated.get(name) for name in ANSWER_FACTS} != made_of:
         return False

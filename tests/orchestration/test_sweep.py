@@ -236,6 +236,22 @@ def test_nothing_changed_costs_no_call_and_no_tally(
     assert tallies(instance) == tallied
 
 
+@pytest.mark.parametrize("name", ["answer", "records", "tally"])
+def test_a_damaged_or_missing_answer_is_made_anew_without_a_call(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer, name: str
+) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    calls, file = server.stats.calls, getattr(checkout.store(), name)
+    whole = read_bytes(file)
+    for damage in (lambda: write_bytes(file, whole[: len(whole) // 2]), file.unlink):
+        damage()
+        outcome, _ = checkout.sweep(instance)
+        assert (outcome.withheld, outcome.sent, server.stats.calls) == ("", 0, calls)
+        assert read_bytes(file) == whole
+
+
 def test_another_answer_of_the_same_records_is_tallied_again_without_a_call(
     checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
 ) -> None:
