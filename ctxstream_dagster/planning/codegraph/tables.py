@@ -281,5 +281,5 @@ WRAPPERS = _words(
 )
 """A definition's span grows to the wrapper whose last child it is."""
 
-TABLES_VERSION = "6"
-"""Part of every cache key: raise it when a change here or in symbols, names or imports changes what is found."""
+TABLES_VERSION = "7"
+"""Part of every cache key: raise it when a change here, in symbols, names, imports or macros changes what is found."""

@@ -199,7 +199,7 @@ def tracked_files(
     root: Path, *, run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run
 ) -> frozenset[str]:
     """Return the paths below `root`, relative to it, that git tracks; none where there is no git or no repository."""
-    if repository_of(root.absolute()) is None:
+    if repository_of(root.resolve()) is None:  # git, too, sees where a link leads
         return frozenset()
     # A repository's own settings may name programs to run; listing needs none of them.
     command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "ls-files", "-z", "--cached"]

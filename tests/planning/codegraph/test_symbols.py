@@ -121,3 +121,7 @@ def test_bare_macros_hide_no_definition_of_cplusplus() -> None:
     ]
     assert without_macros(source, language="cpp").count(b"\n") == source.count(b"\n")
     assert len(without_macros(source, language="cpp")) == len(source)
+
+
+def test_a_bare_macro_on_the_first_line_is_blanked_too() -> None:
+    assert without_macros(b"FMT_EXPORT\nclass A {};\n", language="cpp") == b" " * 10 + b"\nclass A {};\n"

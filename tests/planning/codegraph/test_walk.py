@@ -231,6 +231,15 @@ def test_git_is_asked_nothing_that_runs_a_program_of_the_repository(tmp_path: Pa
     assert not (tmp_path / "ran").exists()
 
 
+@needs_git
+def test_a_link_into_a_repository_is_asked_about_as_what_it_leads_to(tmp_path: Path) -> None:
+    plant(tmp_path / "repository", {"sub/a.py": "1"})
+    git(tmp_path / "repository", "init", "-q")
+    git(tmp_path / "repository", "add", "sub/a.py")
+    (tmp_path / "link").symlink_to(tmp_path / "repository" / "sub")
+    assert tracked_files(tmp_path / "link") == {"a.py"}
+
+
 names = st.sampled_from(["a", "b.py", "build", "x.log", "node_modules", "ü", ".hid", "dist", "é.txt"])
 trees = st.dictionaries(
     st.lists(names, min_size=1, max_size=4).map("/".join),
