@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
 from ctxstream_dagster.errors import CorpusError
 from ctxstream_dagster.planning.discover import discover
+from ctxstream_dagster.planning.textio import without_waiting
 
 _HEAD_BYTES = 65_536
 _MOST_FILES = 200
@@ -33,13 +35,13 @@ def line_end_hint(paths: Sequence[str | Path], *, delim: str, way: str) -> str:
     found = [source.name for source in texts if _ends_by_carriage_return(source.path)]
     if not found:
         return ""
-    more = f" and {len(found) - 1} more files" if len(found) > 1 else ""
+    more = "" if len(found) == 1 else " and 1 more file" if len(found) == 2 else f" and {len(found) - 1} more files"
     return f"The lines of {found[0]}{more} end by a carriage return only, so each file is one record: use {way}."
 
 
 def _ends_by_carriage_return(path: Path) -> bool:
     try:
-        with path.open("rb", buffering=0) as file:
+        with io.FileIO(path, opener=without_waiting) as file:
             head = file.read(_HEAD_BYTES) or b""
     except OSError:
         return False

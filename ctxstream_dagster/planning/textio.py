@@ -91,7 +91,7 @@ def open_text(path: Path) -> TextFile | Unreadable:
         # Opening a pipe or a device could block for ever.
         if not stat.S_ISREG(path.stat().st_mode):
             return Unreadable(reason="special-file", detail="neither a file nor a directory")
-        file: BinaryIO = io.FileIO(path, opener=_without_waiting)
+        file: BinaryIO = io.FileIO(path, opener=without_waiting)
     except OSError as error:
         return Unreadable(reason="unreadable", detail=error.strerror or str(error))
     try:
@@ -112,8 +112,8 @@ def open_text(path: Path) -> TextFile | Unreadable:
     return TextFile(path, file, size=size, encoding=encoding, mark=mark)
 
 
-def _without_waiting(name: str, flags: int) -> int:
-    # Some files of /proc wait for something to happen; ordinary files do not know the flag.
+def without_waiting(name: str, flags: int) -> int:
+    """Open a file for `io.FileIO`: some of /proc wait for something to happen; ordinary ones do not know the flag."""
     return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 

@@ -1,6 +1,7 @@
 """`ctxstream plan`: the contract of its JSON, and a sentence with exit status 2 for bad input."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,7 @@ def test_lines_that_end_as_on_old_macs_are_hinted_at(ctxstream: Cli, tmp_path: P
     new.write_bytes(b"one\r\ntwo\n")
     hint = f"The lines of {old} end by a carriage return only, so each file is one record: use --record-delim '\\r'."
     assert f"Hint: {hint}" in ctxstream("plan", old, new).out
+    assert f"The lines of {old} and 1 more file end by" in ctxstream("plan", old, shutil.copy(old, tmp_path / "b")).out
     assert json.loads(ctxstream("plan", old, "--json").out)["hint"] == hint
     assert "Hint" not in ctxstream("plan", new).out
     assert "Hint" not in ctxstream("plan", old, "--record-delim", r"\r").out
