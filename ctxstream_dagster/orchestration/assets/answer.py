@@ -44,6 +44,7 @@ def build_answer(spec: SweepSpec) -> dg.AssetsDefinition:
             document = json.dumps({**stated, "sweep": spec.name, **made_of}, indent=2, ensure_ascii=False)
             write_bytes(spec.store().answer, (document + "\n").encode("utf-8"))
         by_model = spec.question.mode == "counts"
+        margin = reduction.statement.margin
         return dg.MaterializeResult(
             metadata={
                 "answer": dg.MetadataValue.md(answer_inline(reduction, model_counted=by_model)),
@@ -51,7 +52,8 @@ def build_answer(spec: SweepSpec) -> dg.AssetsDefinition:
                     answer_markdown(reduction, segment_url=segment_url(spec), model_counted=by_model)
                 ),
                 "value": float(reduction.statement.value),
-                "margin": float(reduction.statement.margin or 0),
+                # A sum or a list has no next key to be away from, and 0 would look like a tie.
+                **({} if margin is None else {"margin": float(margin)}),
                 "coverage_share": reduction.coverage.share,
                 "certain": stated["certain"],
                 "caveat": stated["caveat"] or "none",

@@ -20,6 +20,7 @@ from ctxstream_dagster.orchestration.resources import OllamaResource
 from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.planning.corpus import PackedCorpus, pack
 from ctxstream_dagster.planning.line_ends import line_end_hint
+from ctxstream_dagster.reduction.coverage import counted
 from ctxstream_dagster.report.summary import by_file_markdown, manifest_markdown
 
 
@@ -115,7 +116,8 @@ def _metadata(spec: SweepSpec, *, planned: PackedCorpus, sync: Sync) -> dict[str
     if hint := line_end_hint(spec.corpus_paths(), delim=spec.planning.record_delim, way='planning.record_delim: "\\r"'):
         metadata["hint"] = hint
     if sync.waiting:
-        metadata["waiting"] = f"{len(sync.waiting)} segments leave once {sync.busy} has finished."
+        leave = "leaves" if len(sync.waiting) == 1 else "leave"
+        metadata["waiting"] = f"{counted(len(sync.waiting), 'segment')} {leave} once {sync.busy} has finished."
     return metadata | {
         "segments": len(planned.manifest),
         "added": len(sync.added),
