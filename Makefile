@@ -48,6 +48,9 @@ bench: setup  ## every benchmark, side by side; tables on the screen, JSON in be
 docs: setup  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+# A bare comma would end an argument of $(call).
+comma := ,
+
 # An environment without the official wheels: $(1) is its directory, $(2) the parser and the bundle in it.
 define test-bundle
 	$(PYTHON) -m venv $(1)
@@ -60,12 +63,10 @@ test-legacy-grammars:  ## both bundles of grammars, each in an environment of it
 	$(call test-bundle,.venv-legacy,tree-sitter==0.21.3 tree-sitter-languages==1.10.2)
 	$(call test-bundle,.venv-pack,"tree-sitter>=0.26.1$(comma)<0.27" "tree-sitter-language-pack<1")
 
-comma := ,
-
 test-dg:  ## a sweep written by Dagster's own `dg`, which pins Dagster and so needs an environment of its own
 	$(PYTHON) -m venv .venv-dg
 	.venv-dg/bin/python -m pip install --quiet dagster-dg-cli -e . pytest pytest-timeout hypothesis
 	.venv-dg/bin/python -m pytest tests/cli/test_dg.py
 
 clean:  ## remove the environment and all state
-	rm -rf $(VENV) .dagster .ctxstream .models site
+	rm -rf $(VENV) .venv-legacy .venv-pack .venv-dg .dagster .ctxstream .models site
