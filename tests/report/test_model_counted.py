@@ -6,7 +6,7 @@ import pytest
 
 from ctxstream_dagster.extraction.question import Question
 from ctxstream_dagster.extraction.stream import stream_segments
-from ctxstream_dagster.planning.corpus import PackedCorpus, pack
+from ctxstream_dagster.planning.corpus import pack
 from ctxstream_dagster.planning.options import ManifestOptions
 from ctxstream_dagster.reduction.sweep import reduce_sweep
 from ctxstream_dagster.report.entries import Status, list_entries
@@ -17,7 +17,6 @@ from tests.report.conftest import Open
 
 
 def counted_by_the_model(tmp_path: Path, *, units: int) -> Evidence:
-    corpus: PackedCorpus
     for name in ("a.log", "b.log"):
         lines = (f"{name} {number} Status: {'beta' if number % 4 else 'alpha'}\n" for number in range(30))
         (tmp_path / name).write_text("".join(lines), encoding="utf-8")
