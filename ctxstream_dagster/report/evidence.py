@@ -23,7 +23,7 @@ from ctxstream_dagster.report.charts import bar_chart, share
 from ctxstream_dagster.report.entries import Entry, Listing, Status, list_entries
 from ctxstream_dagster.report.escaping import html_text, relative_path, script_json, visible
 from ctxstream_dagster.report.source import Source, source_text
-from ctxstream_dagster.report.summary import MODEL_COUNTED, certainty_sentence, short_answer
+from ctxstream_dagster.report.summary import certainty_sentence, short_answer
 
 LARGEST_PAGE_BYTES = 14_000_000
 _BUDGETS_CHARS = (5_000_000, 2_500_000, 1_000_000, 250_000)
@@ -78,6 +78,8 @@ def _page(evidence: Evidence, *, listing: Listing, source: Source) -> bytes:
     script = "\n".join(read[name] for name in _SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     reduction, statement = evidence.reduction, evidence.reduction.statement
+    by_model = any(entry.status is Status.MODEL_COUNTED for entry in listing.entries)
+    certainty = certainty_sentence(reduction, withheld=evidence.withheld, model_counted=by_model)
     state = "withheld" if evidence.withheld else "certain" if statement.certain else "uncertain"
     parts = {
         "script_hash": digest,
@@ -88,9 +90,9 @@ def _page(evidence: Evidence, *, listing: Listing, source: Source) -> bytes:
         "headline": html_text(visible(evidence.withheld or short_answer(statement, reduction.tally), limit=600)),
         "state": state,
         "state_words": {"withheld": "no answer yet", "certain": "complete", "uncertain": "not certain"}[state],
-        "certainty": html_text(certainty_sentence(reduction, withheld=evidence.withheld).removeprefix("Not certain: ")),
+        "certainty": html_text(certainty.removeprefix("Not certain: ")),
         "question": html_text(visible(evidence.question, limit=1_000)),
-        "remarks": _remarks(evidence, listing=listing),
+        "remarks": "".join(f'<p class="remark">{html_text(visible(remark))}</p>' for remark in evidence.remarks),
         "chart": _chart(reduction, width_px=580, name="wide") + _chart(reduction, width_px=330, name="narrow"),
         "keys": _keys_table(reduction),
         "coverage": html_text(reduction.coverage.sentence()),
@@ -99,13 +101,6 @@ def _page(evidence: Evidence, *, listing: Listing, source: Source) -> bytes:
     }
     # One pass: nothing that goes in is read as a place for something else.
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], read["page.html"]).encode("utf-8")
-
-
-def _remarks(evidence: Evidence, *, listing: Listing) -> str:
-    remarks = list(evidence.remarks)
-    if any(entry.status is Status.MODEL_COUNTED for entry in listing.entries):
-        remarks.append(MODEL_COUNTED)
-    return "".join(f'<p class="remark">{html_text(visible(remark))}</p>' for remark in remarks)
 
 
 def _data(evidence: Evidence, *, listing: Listing, source: Source) -> dict[str, Any]:

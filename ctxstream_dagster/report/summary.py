@@ -90,10 +90,11 @@ def answer_inline(reduction: Reduction, *, model_counted: bool = False) -> str:
 def certainty_sentence(reduction: Reduction, *, withheld: str = "", model_counted: bool = False) -> str:
     """Say how sure the answer is, and how far it is from another one."""
     statement = reduction.statement
-    if model_counted and not withheld:
-        return f"{MODEL_COUNTED}{'' if statement.certain else f' Not certain: {statement.caveat}.'}"
     if withheld:
-        return "What follows is what was counted so far; it is no answer yet."
+        so_far = "What follows is what was counted so far; it is no answer yet."
+        return f"{so_far} {MODEL_COUNTED}" if model_counted else so_far
+    if model_counted:
+        return f"{MODEL_COUNTED}{'' if statement.certain else f' Not certain: {statement.caveat}.'}"
     if not statement.certain:
         return f"Not certain: {statement.caveat}."
     sure = "Nothing unread or rejected could change it; what each unit says is the model's reading."

@@ -1,5 +1,6 @@
 """In `counts` the model adds up by itself: the page gives such numbers a name and a window, never one line."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,8 +48,12 @@ def test_a_count_leads_to_the_whole_window_and_only_to_it(tmp_path: Path, units:
 
 
 def test_the_page_says_that_the_model_counted(tmp_path: Path) -> None:
-    page = evidence_page(counted_by_the_model(tmp_path, units=0)).decode("utf-8")
-    assert "The model added up by itself (mode counts)" in page
+    sweep = counted_by_the_model(tmp_path, units=0)
+    for withheld in ("", "1 of 2 segments are read so far"):
+        page = evidence_page(replace(sweep, withheld=withheld)).decode("utf-8")
+        assert page.count("The model added up by itself (mode counts)") == 1
+        assert "Nothing unread" not in page
+        assert ("it is no answer yet" in page) == bool(withheld)
 
 
 @pytest.mark.browser
