@@ -189,7 +189,7 @@ def busy_table(*, segments: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="bench-") as place, server(latency_s=1.0) as url:
         os.environ.update({"OLLAMA_HOST": url, "CTXSTREAM_MODEL": "scripted"})
         # The pool lets two runs work at once: two calls each.
-        checkout = prepared(Path(place), segments=segments, batch_size=50, in_flight=2)
+        checkout = prepared(Path(place), segments=segments, batch_size=100, in_flight=2)
         with dg.DagsterInstance.from_config(str(checkout.project.dagster_home)) as instance:
             assert checkout.run(instance, "corpus").success
         stack = Stack(checkout, dict(os.environ))
@@ -290,7 +290,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="*", default=[100, 1000])
     parser.add_argument("--batches", type=int, nargs="*", default=[10, 25, 50, 100])
-    parser.add_argument("--batch-size", type=int, default=50)
+    parser.add_argument("--batch-size", type=int, default=100)
     parser.add_argument("--busy", action="store_true")
     parser.add_argument("--backfill", type=int)
     options = parser.parse_args()

@@ -75,7 +75,7 @@ class SweepSpec:
     planning: ManifestOptions = field(default_factory=ManifestOptions)
     ollama: Mapping[str, Any] = field(default_factory=dict)
     in_flight: int = 4
-    batch_size: int = 50
+    batch_size: int = 100
     min_coverage: float = 1.0
     schedule: Schedule | None = None
     description: str = ""

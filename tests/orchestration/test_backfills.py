@@ -1,6 +1,6 @@
 """What Dagster promises, on a real webserver and daemon: backfills, only the failed, cancel, kill, two sweeps at once.
 
-The tests share one deployment and build on each other, in this order: a backfill daemon wakes every 30 seconds.
+The tests share one deployment and build on each other, in this order: starting one takes longer than most of them.
 """
 
 import contextlib
