@@ -21,27 +21,31 @@ _START_S = 600
 
 def main() -> int:
     """Run the sweep against the Ollama of OLLAMA_HOST, or the embedded model when none answers; return its status."""
-    with _model():
+    with _model() as embedded:
         status = subprocess.run([_ctxstream(), "sweep", "status_census"], check=False).returncode
     truth = Counter(re.findall(r"Status: (\w+)", CORPUS.read_text(encoding="utf-8")))
     print("\nThe truth, counted by code in the file itself:")
     for label, count in sorted(truth.items(), key=lambda pair: pair[1]):
         print(f" {label:<12} {count:>6}")
     print("\nSee every segment in the Dagster UI: make dev, then http://127.0.0.1:3000/assets")
+    if embedded:
+        print("To ask again from there, first run in another terminal: ctxstream serve-model")
+        print(f"and start the UI by: CTXSTREAM_MODEL={DEFAULT_MODEL} make dev")
     return status
 
 
 @contextlib.contextmanager
-def _model() -> Iterator[None]:
+def _model() -> Iterator[bool]:
+    """Have a model answer meanwhile; yield whether it is the embedded one, which ends afterwards."""
     if _answers():
-        yield
+        yield False
         return
     print(f"No Ollama answers at {base_url(os.environ.get('OLLAMA_HOST', ''))}: starting the embedded model.")
     os.environ.setdefault("CTXSTREAM_MODEL", DEFAULT_MODEL)
     server = subprocess.Popen([_ctxstream(), "serve-model"], stdout=subprocess.DEVNULL)
     try:
         _wait(server)
-        yield
+        yield True
     finally:
         server.terminate()
         server.wait()

@@ -36,7 +36,7 @@ def write_bytes(path: Path | UPath, data: bytes) -> None:
 def write_table(path: Path | UPath, table: pa.Table) -> None:
     """Write an Arrow table as one Parquet file, whole or not at all; raises `StorageError`."""
     sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd")
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
     write_bytes(path, sink.getvalue())
 
 
@@ -53,8 +53,9 @@ def read_table(path: Path | UPath) -> pa.Table:
     data = read_bytes(path)
     try:
         # pq.read_table starts thread pools; one process in ten then aborted at exit (measured with pyarrow 26.0.1).
-        return pq.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False)
-    except pa.ArrowInvalid as error:
+        file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
+        return file.read(use_threads=False)
+    except (pa.ArrowException, OSError) as error:
         raise StorageError(
             f"{path} is not a whole Parquet file ({error}). Delete it and run the sweep again."
         ) from error

@@ -65,3 +65,18 @@ def test_the_home_is_absolute_and_follows_the_environment(tmp_path: Path, monkey
     assert data_home(Path("/elsewhere")) == tmp_path / "state"
     monkeypatch.delenv("CTXSTREAM_HOME")
     assert data_home(tmp_path) == tmp_path
+
+
+def test_a_flipped_bit_never_reads_as_other_values(tmp_path: Path) -> None:
+    target = tmp_path / "rows.parquet"
+    table = pa.table({"key": [f"key {number}" for number in range(500)], "value": list(range(500))})
+    write_table(target, table)
+    values = [column.to_pylist() for column in table.columns]
+    whole, caught = target.read_bytes(), 0
+    for place in range(4, len(whole), 7):
+        target.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        try:
+            assert [column.to_pylist() for column in read_table(target).columns] == values, f"byte {place}"
+        except StorageError:
+            caught += 1
+    assert caught

@@ -21,7 +21,8 @@ def gc_command(
 ) -> None:
     """Remove old plans, and extraction files of segments or questions that are no longer asked.
 
-    The plan in force and its extractions always stay. A sweep with a live run or backfill is left alone.
+    The plan in force, the one of the last good answer, and their extractions stay. A sweep with a live run or backfill is
+    left alone.
 
     ctxstream gc --dry-run
     """
@@ -42,4 +43,4 @@ def gc_command(
         typer.echo(f"{verb} {path}")
     for name, why in outcome.left_alone.items():
         typer.echo(f"Left {name} alone: {why}.")
-    typer.echo(f"{verb} {len(outcome.removed)} files and plans, {outcome.bytes / 1e6:,.1f} MB.")
+    typer.echo(f"{verb} {len(outcome.removed)} files and plans, {outcome.bytes / 1e3:,.0f} kB.")

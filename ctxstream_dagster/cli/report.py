@@ -55,7 +55,7 @@ def report_command(
     else:
         for line in [evidence.withheld or str(evidence.reduction.statement), *evidence.remarks]:
             typer.echo(line)
-        typer.echo(f"Evidence: {file} ({len(page) / 1e6:.1f} MB)")
+        typer.echo(f"Evidence: {file} ({len(page) / 1e3:,.0f} kB)")
     if open_it and not webbrowser.open(file.as_uri()):
         # The page is what was asked for, and it is there.
         typer.echo(f"No browser could be started here. The page is complete: open {file} in one.", err=True)

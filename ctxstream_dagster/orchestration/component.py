@@ -68,7 +68,7 @@ class SweepComponent(dg.Component, dg.Model, dg.Resolvable):
             name=self.name or default_name,
             root=root,
             corpus=(self.corpus,) if isinstance(self.corpus, str) else tuple(self.corpus),
-            question=Question.from_mapping(self.question),
+            question=Question.from_mapping(_with_text_labels(self.question)),
             answer=Answer(self.answer),
             planning=ManifestOptions.from_mapping(planning),
             ollama=_checked(self.ollama),
@@ -84,6 +84,14 @@ class SweepComponent(dg.Component, dg.Model, dg.Resolvable):
 
 def _file(context: dg.ComponentLoadContext) -> Path:
     return context.path / "defs.yaml" if context.path.is_dir() else context.path
+
+
+def _with_text_labels(question: dict[str, Any]) -> dict[str, Any]:
+    # Dagster fills in templates, and makes a number of a quoted "1" on the way.
+    labels = question.get("labels")
+    if not isinstance(labels, list):
+        return question
+    return {**question, "labels": [str(label) if type(label) is int else label for label in labels]}
 
 
 def _checked(settings: dict[str, Any]) -> dict[str, Any]:

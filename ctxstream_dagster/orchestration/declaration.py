@@ -26,7 +26,7 @@ SECTIONS: Mapping[str, type[Any]] = {
 # What a newcomer changes; the rest is in docs/sweep-options.md and in the editor's completion.
 _SHOWN: Mapping[str, Sequence[str]] = {
     "question": ("mode", "extract", "labels", "cue", "examples", "units_per_window", "grounding"),
-    "planning": ("segment_chars", "overlap_chars", "record_delim"),
+    "planning": ("segment_chars", "overlap_chars", "unit", "record_delim"),
     "ollama": ("url", "model", "num_ctx", "num_predict"),
     "schedule": ("cron", "retry_cron", "max_tries"),
 }

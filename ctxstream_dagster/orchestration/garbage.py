@@ -13,7 +13,7 @@ from ctxstream_dagster.errors import ConfigError, StorageError, nearest_name
 from ctxstream_dagster.orchestration.home import Project
 from ctxstream_dagster.orchestration.launch import load_project, sweep_names
 from ctxstream_dagster.orchestration.partitions import live_work
-from ctxstream_dagster.orchestration.results import planned_keys, planned_sweeps
+from ctxstream_dagster.orchestration.results import answered_from, planned_keys, planned_sweeps
 from ctxstream_dagster.storage import SweepStore
 
 
@@ -35,10 +35,10 @@ class Collected:
 def collect(
     project: Project, names: Sequence[str], *, instance: dg.DagsterInstance, older_than_s: float, dry_run: bool = False
 ) -> Collected:
-    """Remove plans other than the one in force, and extraction files outside it, that are old enough.
+    """Remove plans and extraction files that are old enough and that nothing rests on.
 
-    A file belongs to the plan in force when its segment is in that plan and its version is the declared one, or, for a
-    sweep that is declared no more, any version. A sweep with a live run or backfill is left alone.
+    What stays: the plan in force and the one that the last good answer is of, each with its extractions (of the
+    declared version; for a sweep that is declared no more, of any). A sweep with a live run or backfill is left alone.
 
     Args:
         project: the checkout.
@@ -73,13 +73,18 @@ def collect(
 
 def _garbage(store: SweepStore, *, version: str | None) -> Iterator[Path | UPath]:
     current = store.current_plan()
-    plans = store.root / "plans"
-    yield from (plan for plan in sorted(plans.iterdir()) if current is None or plan.name != current.name)
-    keys = set(planned_keys(store))
+    plans = {current.name if current else ""}
+    needed = [(version, set(planned_keys(store)))]
+    if rests_on := answered_from(store):
+        # The last good answer may be of an older plan, and its evidence has to last as long as it does.
+        plan, answered_version, keys = rests_on
+        plans.add(plan)
+        needed.append((answered_version, keys))
+    yield from (plan for plan in sorted((store.root / "plans").iterdir()) if plan.name not in plans)
     extraction = store.root / "extraction"
     for folder in sorted(extraction.iterdir()) if extraction.exists() else ():
-        for file in sorted(folder.iterdir()):
-            if file.stem not in keys or version not in (None, folder.name):
+        for file in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if not any(file.stem in keys and wanted in (None, folder.name) for wanted, keys in needed):
                 yield file
 
 

@@ -168,14 +168,20 @@ class _Runner:
             asset_check_selection={check for check in checks if check.asset_key in selection},
         )
         limits = {RANGE_START: batch[0], RANGE_END: batch[-1]} if batch else {}
-        result = part.execute_in_process(
-            run_id=self.next_id,
-            instance=self.instance,
-            run_config={**_QUIET, **(config or {})},
-            # Here, not once it runs: a run whose process died just after creating it must be found too.
-            tags={SWEEP_TAG: self._sweep, WORKER_TAG: worker_id(os.getpid()), **_RUN_TAGS, **limits},
-            raise_on_error=False,
-        )
+        try:
+            result = part.execute_in_process(
+                run_id=self.next_id,
+                instance=self.instance,
+                run_config={**_QUIET, **(config or {})},
+                # Here, not once it runs: a run whose process died just after creating it must be found too.
+                tags={SWEEP_TAG: self._sweep, WORKER_TAG: worker_id(os.getpid()), **_RUN_TAGS, **limits},
+                raise_on_error=False,
+            )
+        except dg.DagsterInvalidInvocationError as error:
+            raise CtxstreamError(
+                f"The corpus of {self._sweep} was planned again by another process meanwhile ({error}). Run the sweep "
+                "again: what is finished costs no call."
+            ) from error
         self.run_ids.append(self.next_id)
         self.next_id = str(uuid.uuid4())
         reason = "" if result.success else _reason(result)

@@ -70,6 +70,16 @@ def planned_keys(store: SweepStore) -> list[str]:
     return [segment.key for segment in PackedCorpus.open(_plan_directory(store)).manifest]
 
 
+def answered_from(store: SweepStore) -> tuple[str, str, set[str]] | None:
+    """Return plan, version and segment keys that the last good answer rests on; None when there is no whole one."""
+    try:
+        _, facts = last_good(store)
+        corpus = PackedCorpus.open(store.plan_directory(facts["plan"]))
+    except StorageError:
+        return None
+    return facts["plan"], facts["version"], set(corpus.stored)
+
+
 def read_inputs(store: SweepStore, *, version: str) -> Inputs:
     """Read every extraction file of the plan in force; raises `StorageError` when there is no plan."""
     corpus = PackedCorpus.open(_plan_directory(store))
@@ -132,10 +142,17 @@ def differences(facts: Mapping[str, str], inputs: Inputs) -> list[str]:
         reasons.append("The question, the model or an option changed since: re-extract the stale segments.")
     if not reasons and facts["inputs"] != inputs.fingerprint():
         reasons.append("Segments were extracted again since: materialize the tally.")
-    if len(inputs.models()) > 1:
-        builds = ", ".join(sorted(inputs.models()))
-        reasons.append(f"Different builds of the model answered: {builds}. Extract all segments again with `refresh`.")
+    if mixed := mixed_builds(inputs):
+        reasons.append(mixed)
     return reasons
+
+
+def mixed_builds(inputs: Inputs) -> str:
+    """Say which builds of the model answered when they are several, which no tally may mix; else nothing."""
+    models = sorted(inputs.models())
+    if len(models) < 2:
+        return ""
+    return f"Different builds of the model answered: {', '.join(models)}. Extract all segments again with `refresh`."
 
 
 def is_answered(store: SweepStore, *, version: str, reduced_by: str) -> bool:
@@ -153,6 +170,8 @@ def is_answered(store: SweepStore, *, version: str, reduced_by: str) -> bool:
         # Missing or damaged: made anew from the extractions, which costs no call.
         return False
     made_of = {name: facts.get(name) for name in ANSWER_FACTS}
+    if not isinstance(stated, dict):
+        return False
     if facts.get("reduced_by") != reduced_by or {name: stated.get(name) for name in ANSWER_FACTS} != made_of:
         return False
     return not differences(facts, read_inputs(store, version=version))

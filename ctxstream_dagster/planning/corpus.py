@@ -69,6 +69,11 @@ class PackedCorpus:
                 for stored in wanted:
                     packed.seek(stored.byte_offset)
                     data = packed.read(stored.byte_length)
+                    if not stored.is_text(data, delim=self.options.record_delim):
+                        raise StorageError(
+                            f"{packed.name} was changed from outside: {stored.segment.key} is not the text that was "
+                            "planned. Plan the corpus again."
+                        )
                     yield _segment_text(data.decode("utf-8"), stored, delim=self.options.record_delim)
         except (OSError, UnicodeDecodeError) as error:
             raise StorageError(

@@ -70,6 +70,14 @@ def division(
     return json.dumps([delim, overlap_chars, carried, open_end, sorted(stretches), rows]).encode("ascii") + b"\n"
 
 
+def content_hash(*parts: bytes, division: bytes) -> str:
+    """Return the hash in the key of a window whose UTF-8 text is the joined `parts`."""
+    digest = hashlib.sha256(division)
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()[:HASH_CHARS]
+
+
 class KeyMaker:
     """Makes the keys of one plan, in plan order; equal windows get ordinals ``~2``, ``~3``."""
 
@@ -78,9 +86,6 @@ class KeyMaker:
 
     def key(self, name: str, *parts: bytes, division: bytes) -> str:
         """Return the key of a window whose UTF-8 text is the joined `parts`, named after the path `name`."""
-        digest = hashlib.sha256(division)
-        for part in parts:
-            digest.update(part)
-        key = f"{slug(name)}~{digest.hexdigest()[:HASH_CHARS]}"
+        key = f"{slug(name)}~{content_hash(*parts, division=division)}"
         self._seen[key] += 1
         return key if self._seen[key] == 1 else f"{key}~{self._seen[key]}"

@@ -193,6 +193,19 @@ def read_plan(directory: Path | UPath) -> StoredPlan:
     )
 
 
+def is_whole(directory: Path | UPath) -> bool:
+    """Whether a plan can be read and its text is, to the byte, what was planned."""
+    try:
+        plan = read_plan(directory)
+        with (directory / "packed.txt").open("rb") as packed:
+            digest = hashlib.sha256()
+            while data := packed.read(1 << 20):
+                digest.update(data)
+    except (StorageError, OSError):
+        return False
+    return digest.hexdigest() == plan.manifest.proof.text_sha256
+
+
 def _staging(directory: Path | UPath) -> Path:
     name = f".{directory.name[:80]}.{secrets.token_hex(6)}.tmp"
     return directory.with_name(name) if isinstance(directory, Path) else Path(tempfile.gettempdir()) / name

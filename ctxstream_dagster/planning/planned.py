@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ctxstream_dagster.planning.keys import division
+from ctxstream_dagster.planning.keys import content_hash, division
 from ctxstream_dagster.planning.manifest import Manifest, ManifestOptions, Segment
 from ctxstream_dagster.planning.skipped import Skipped
 from ctxstream_dagster.planning.units import Span, Unit
@@ -78,6 +78,20 @@ class StoredSegment:
     carried_line: int
     open_end: bool
     units: tuple[Unit, ...] | None
+
+    def is_text(self, data: bytes, *, delim: str) -> bool:
+        """Whether `data` is the UTF-8 text that the segment's key was made of."""
+        return self.segment.key.split("~")[1] == content_hash(data, division=self._division(delim))
+
+    def _division(self, delim: str) -> bytes:
+        return division(
+            delim=delim,
+            overlap_chars=self.segment.overlap_prefix,
+            carried=self.segment.carried,
+            open_end=self.open_end,
+            stretches=((span.start, span.length) for span in self.spans),
+            units=None if self.units is None else ((unit.offset, len(unit.text)) for unit in self.units),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,10 +73,13 @@ def table_to_result(table: pa.Table) -> SegmentResult:
     metadata = (table.schema.metadata or {}).get(_METADATA_KEY)
     if metadata is None:
         raise StorageError("This Parquet file is no extraction file. Delete it and run its segment again.")
-    rest: dict[str, Any] = json.loads(metadata.decode("utf-8", "surrogatepass"))
-    rest["rejected"] = tuple(RejectedLine(**line) for line in rest["rejected"])
-    rest["replies"] = tuple(Reply(**reply) for reply in rest["replies"])
-    return SegmentResult(**rest, records=tuple(Record(**row) for row in table.to_pylist()))
+    try:
+        rest: dict[str, Any] = json.loads(metadata.decode("utf-8", "surrogatepass"))
+        rest["rejected"] = tuple(RejectedLine(**line) for line in rest["rejected"])
+        rest["replies"] = tuple(Reply(**reply) for reply in rest["replies"])
+        return SegmentResult(**rest, records=tuple(Record(**row) for row in table.to_pylist()))
+    except (ValueError, LookupError, TypeError) as error:
+        raise StorageError(f"This file is of another version, or damaged ({error}). Run its segment again.") from error
 
 
 def place(result: SegmentResult, text: SegmentText) -> SegmentResult:

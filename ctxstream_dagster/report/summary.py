@@ -98,6 +98,10 @@ def certainty_sentence(reduction: Reduction, *, withheld: str = "", model_counte
     if not statement.certain:
         return f"Not certain: {statement.caveat}."
     sure = "Nothing unread or rejected could change it; what each unit says is the model's reading."
+    if statement.how is Answer.LEAST and not statement.value:
+        sure += (
+            " No unit got this label: look whether it is missing, or the question or its examples lead away from it."
+        )
     if statement.margin is None or statement.how not in (Answer.LEAST, Answer.MOST):
         return sure
     return f"{sure} The next value is {number(statement.margin)} away{_of_total(statement.margin, reduction.tally)}."

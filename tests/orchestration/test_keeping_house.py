@@ -20,6 +20,7 @@ from ctxstream_dagster.orchestration.automation import build_housekeeping
 from ctxstream_dagster.orchestration.garbage import collect
 from ctxstream_dagster.orchestration.health import examine
 from ctxstream_dagster.orchestration.partitions import contiguous_ranges, live_work, sync_partitions, validate_keys
+from ctxstream_dagster.orchestration.results import last_good
 from ctxstream_dagster.planning.keys import KeyMaker
 from tests.fault_server import FaultServer
 from tests.orchestration.checkout import Checkout, status_lines
@@ -124,6 +125,21 @@ def test_gc_keeps_what_is_in_force_and_removes_the_rest(
     server.reset()
     outcome, _ = checkout.sweep(instance)
     assert (outcome.withheld, outcome.sent, server.stats.calls) == ("", 0, 0)
+
+
+def test_gc_keeps_what_the_last_good_answer_rests_on(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
+) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    _, facts = last_good(checkout.store())
+    checkout.write_corpus(status_lines(10, start=100))
+    server.script({"match": "ticket 00103", "fault": "400-other", "times": None})
+    outcome, _ = checkout.sweep(instance)
+    assert outcome.withheld
+    assert collect(checkout.project, [], instance=instance, older_than_s=0).removed == ()
+    assert checkout.store().plan_directory(facts["plan"]).exists()
 
 
 def test_gc_leaves_a_sweep_with_a_live_run_alone(checkout: Checkout, instance: dg.DagsterInstance) -> None:

@@ -1,19 +1,23 @@
 """A sweep in this process: the answer, the truth per segment, and what a second sweep costs."""
 
+import contextlib
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus
 
 from ctxstream_dagster.errors import ConfigError, CtxstreamError
+from ctxstream_dagster.orchestration.launch import run_sweep, sweep_names
 from ctxstream_dagster.orchestration.results import tally_facts, with_facts
 from ctxstream_dagster.reduction.records import result_to_table, table_to_result
 from ctxstream_dagster.storage import read_bytes, read_table, write_bytes, write_table
 from tests.fault_server import FaultServer
-from tests.orchestration.checkout import Checkout, status_lines
+from tests.orchestration.checkout import Checkout, Told, status_lines
 
 GOOD, BAD = AssetPartitionStatus.MATERIALIZED, AssetPartitionStatus.FAILED
 
@@ -329,3 +333,72 @@ def test_no_answer_is_made_of_records_and_a_tally_of_different_runs(
     [failure] = [event.step_failure_data.user_failure_data for event in result.all_events if event.is_step_failure]
     assert failure is not None
     assert "are of different runs" in failure.description
+
+
+def test_mixed_builds_leave_the_last_good_tally(checkout: Checkout, instance: dg.DagsterInstance) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    before = read_bytes(checkout.store().tally)
+    stored = checkout.store().extraction(checkout.version(), checkout.partitions(instance)[0])
+    result = table_to_result(read_table(stored))
+    write_table(stored, result_to_table(replace(result, model_digest="older", records=())))
+    assert not checkout.run(instance, "records", "tally").success
+    assert read_bytes(checkout.store().tally) == before
+
+
+def test_a_plan_changed_from_outside_is_noticed_and_made_anew(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer
+) -> None:
+    checkout.write_corpus(status_lines(20))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    plan = checkout.store().current_plan()
+    assert isinstance(plan, Path)
+    text = read_bytes(plan / "packed.txt")
+    write_bytes(plan / "packed.txt", text.replace(b"alpha", b"delta"))
+    assert not checkout.run(instance, "extraction", batch=checkout.partitions(instance)).success
+    assert checkout.run(instance, "corpus").success
+    assert read_bytes(plan / "packed.txt") == text
+    outcome, _ = checkout.sweep(instance, refresh=True)
+    assert outcome.withheld == ""
+    assert answer(checkout)["answer"] == "Answer: delta (2; 2 below the next)"
+
+
+@pytest.mark.parametrize("file", ["packed.txt", "plan.json", "segments.parquet", "files.parquet"])
+def test_a_plan_that_lost_a_file_is_made_anew(
+    checkout: Checkout, instance: dg.DagsterInstance, server: FaultServer, file: str
+) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+    checkout.sweep(instance)
+    plan = checkout.store().current_plan()
+    assert isinstance(plan, Path)
+    (plan / file).unlink()
+    server.reset()
+    outcome, _ = checkout.sweep(instance)
+    assert (outcome.withheld, server.stats.calls) == ("", 0)
+
+
+def test_a_corpus_planned_again_meanwhile_is_told_in_a_sentence(
+    checkout: Checkout, instance: dg.DagsterInstance
+) -> None:
+    checkout.write_corpus(status_lines(10))
+    checkout.write_sweep()
+
+    @contextlib.contextmanager
+    def planned_again(_: int) -> Iterator[Told]:
+        checkout.write_corpus(status_lines(10, start=300))
+        assert checkout.run(instance, "corpus").success
+        yield Told()
+
+    with pytest.raises(CtxstreamError, match="planned again by another process meanwhile"):
+        run_sweep(checkout.project, "census", instance=instance, progress=planned_again)
+    outcome, _ = checkout.sweep(instance)
+    assert outcome.withheld == ""
+
+
+def test_labels_that_are_digits_stay_text(checkout: Checkout) -> None:
+    checkout.write_corpus(status_lines(1))
+    checkout.write_sweep(question={"mode": "labels", "extract": "Stars.", "labels": ["1", "2"]})
+    assert sweep_names(checkout.definitions()) == ["census"]

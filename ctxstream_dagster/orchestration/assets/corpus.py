@@ -20,6 +20,7 @@ from ctxstream_dagster.orchestration.resources import OllamaResource
 from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.planning.corpus import PackedCorpus, pack
 from ctxstream_dagster.planning.line_ends import line_end_hint
+from ctxstream_dagster.planning.plan_store import is_whole
 from ctxstream_dagster.reduction.coverage import counted
 from ctxstream_dagster.report.summary import by_file_markdown, manifest_markdown
 
@@ -66,8 +67,10 @@ def plan_corpus(spec: SweepSpec, *, model: OllamaOptions, scratch: str) -> Packe
     planned = pack(spec.corpus_paths(), directory=store.plan_directory(f"new-{scratch}"), options=options)
     name = plan_id(planned)
     target = store.plan_directory(name)
+    if target.exists() and not is_whole(target):
+        _remove(target)
     if target.exists() or not moved(planned.directory, target):
-        _remove(planned)
+        _remove(planned.directory)
     if not target.exists():
         # Object stores cannot rename a directory.
         pack(spec.corpus_paths(), directory=target, options=options)
@@ -100,11 +103,11 @@ def plan_id(planned: PackedCorpus) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _remove(planned: PackedCorpus) -> None:
-    if isinstance(planned.directory, Path):
-        shutil.rmtree(planned.directory)
+def _remove(directory: Path | UPath) -> None:
+    if isinstance(directory, Path):
+        shutil.rmtree(directory)
     else:
-        planned.directory.rmdir(recursive=True)
+        directory.rmdir(recursive=True)
 
 
 def _metadata(spec: SweepSpec, *, planned: PackedCorpus, sync: Sync) -> dict[str, Any]:

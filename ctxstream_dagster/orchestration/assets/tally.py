@@ -17,7 +17,7 @@ from ctxstream_dagster.orchestration.boundary import failures
 from ctxstream_dagster.orchestration.checks import check_tally, failed_links, segment_url, tally_check_specs
 from ctxstream_dagster.orchestration.orphans import claim_run
 from ctxstream_dagster.orchestration.resources import OllamaResource
-from ctxstream_dagster.orchestration.results import Inputs, read_inputs, with_facts
+from ctxstream_dagster.orchestration.results import Inputs, mixed_builds, read_inputs, with_facts
 from ctxstream_dagster.orchestration.shown import place
 from ctxstream_dagster.orchestration.spec import SweepSpec
 from ctxstream_dagster.reduction.records import RECORDS_SCHEMA
@@ -66,6 +66,8 @@ def build_tally(spec: SweepSpec) -> dg.AssetsDefinition:
         claim_run(context, spec.run_tags())
         with failures():
             inputs = read_inputs(spec.store(), version=ollama.version(spec))
+            if mixed := mixed_builds(inputs):
+                raise dg.Failure(f"{mixed} The last good tally is kept.", allow_retries=False)
             reduction = reduce_sweep(
                 inputs.corpus,
                 inputs.results.values(),
