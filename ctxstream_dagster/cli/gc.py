@@ -21,8 +21,8 @@ def gc_command(
 ) -> None:
     """Remove old plans, and extraction files of segments or questions that are no longer asked.
 
-    The plan in force, the one of the last good answer, and their extractions stay. A sweep with a live run or backfill is
-    left alone.
+    The plan in force, the one of the last good answer, and their extractions stay. A sweep with a live run or backfill
+    is left alone.
 
     ctxstream gc --dry-run
     """
