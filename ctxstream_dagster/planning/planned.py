@@ -57,14 +57,7 @@ class PlannedSegment:
 
     def division(self, *, delim: str) -> bytes:
         """Return what decides the units beside the text, for the segment's key."""
-        return division(
-            delim=delim,
-            overlap_chars=len(self.overlap),
-            carried=self.carried,
-            open_end=self.open_end,
-            stretches=((span.start, span.length) for span in self.spans),
-            units=None if self.units is None else ((unit.offset, len(unit.text)) for unit in self.units),
-        )
+        return _division(self, delim=delim, overlap_chars=len(self.overlap), carried=self.carried)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,17 +74,23 @@ class StoredSegment:
 
     def is_text(self, data: bytes, *, delim: str) -> bool:
         """Whether `data` is the UTF-8 text that the segment's key was made of."""
-        return self.segment.key.split("~")[1] == content_hash(data, division=self._division(delim))
-
-    def _division(self, delim: str) -> bytes:
-        return division(
-            delim=delim,
-            overlap_chars=self.segment.overlap_prefix,
-            carried=self.segment.carried,
-            open_end=self.open_end,
-            stretches=((span.start, span.length) for span in self.spans),
-            units=None if self.units is None else ((unit.offset, len(unit.text)) for unit in self.units),
+        return self.segment.key.split("~")[1] == content_hash(
+            data,
+            division=_division(
+                self, delim=delim, overlap_chars=self.segment.overlap_prefix, carried=self.segment.carried
+            ),
         )
+
+
+def _division(window: PlannedSegment | StoredSegment, *, delim: str, overlap_chars: int, carried: int) -> bytes:
+    return division(
+        delim=delim,
+        overlap_chars=overlap_chars,
+        carried=carried,
+        open_end=window.open_end,
+        stretches=((span.start, span.length) for span in window.spans),
+        units=None if window.units is None else ((unit.offset, len(unit.text)) for unit in window.units),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
