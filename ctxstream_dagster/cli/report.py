@@ -85,9 +85,7 @@ def _last_good(project: Project, store: SweepStore) -> Evidence:
 
 
 def _so_far(project: Project, store: SweepStore) -> Evidence:
-    import dagster as dg
-
-    from ctxstream_dagster.orchestration.launch import load_project, sweep_names
+    from ctxstream_dagster.orchestration.launch import code_version, load_project, sweep_names
     from ctxstream_dagster.orchestration.results import stored_result
 
     definitions = load_project(project)
@@ -98,8 +96,7 @@ def _so_far(project: Project, store: SweepStore) -> Evidence:
             f"Declared: {', '.join(names) or 'none'}."
         )
     directory = store.current_plan()
-    extraction = definitions.resolve_assets_def(dg.AssetKey([store.name, "extraction"]))
-    version = extraction.code_versions_by_key[extraction.key] or ""
+    version = code_version(definitions, store.name, "extraction")
     corpus = PackedCorpus.open(directory) if directory else None
     found = {key: stored_result(store, version=version, key=key) for key in corpus.stored} if corpus else {}
     results = {key: result for key, result in found.items() if result is not None}

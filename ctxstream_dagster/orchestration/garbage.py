@@ -11,7 +11,7 @@ from upath import UPath
 
 from ctxstream_dagster.errors import ConfigError, StorageError, nearest_name
 from ctxstream_dagster.orchestration.home import Project
-from ctxstream_dagster.orchestration.launch import load_project, sweep_names
+from ctxstream_dagster.orchestration.launch import code_version, load_project, sweep_names
 from ctxstream_dagster.orchestration.partitions import live_work
 from ctxstream_dagster.orchestration.results import answered_from, planned_keys, planned_sweeps
 from ctxstream_dagster.storage import SweepStore
@@ -90,11 +90,7 @@ def _garbage(store: SweepStore, *, version: str | None) -> Iterator[Path | UPath
 
 def _declared_versions(project: Project) -> dict[str, str]:
     definitions = load_project(project)
-    found: dict[str, str] = {}
-    for name in sweep_names(definitions):
-        extraction = definitions.resolve_assets_def(dg.AssetKey([name, "extraction"]))
-        found[name] = extraction.code_versions_by_key[extraction.key] or ""
-    return found
+    return {name: code_version(definitions, name, "extraction") for name in sweep_names(definitions)}
 
 
 def _size(path: Path | UPath) -> int:

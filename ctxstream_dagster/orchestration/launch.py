@@ -110,7 +110,7 @@ def run_sweep(
     runner.run(["corpus"])
     store = SweepStore(project.data_home, name)
     extraction = definitions.resolve_assets_def(dg.AssetKey([name, "extraction"]))
-    version = _code_version(definitions, name, "extraction")
+    version = code_version(definitions, name, "extraction")
     keys = planned_keys(store)
     wanted = keys if refresh else _unfinished(store, version=version, keys=keys)
     policy = extraction.backfill_policy
@@ -126,11 +126,11 @@ def run_sweep(
                 refused = f"{runner.refused} "
                 break
     withheld = ""
-    if wanted or not is_answered(store, version=version, reduced_by=_code_version(definitions, name, "tally")):
+    if wanted or not is_answered(store, version=version, reduced_by=code_version(definitions, name, "tally")):
         withheld = runner.run(["records", "tally", "answer"], may_fail=True)
     failed = {
         key: stored.error
-        for key in keys
+        for key in wanted
         if (stored := stored_result(store, version=version, key=key)) is not None and not stored.ok
     }
     return Outcome(
@@ -216,7 +216,8 @@ def _watching(
         tell(key)
 
 
-def _code_version(definitions: dg.Definitions, sweep: str, asset: str) -> str:
+def code_version(definitions: dg.Definitions, sweep: str, asset: str) -> str:
+    """Return the version of a sweep's asset as it is declared now; empty for one that has none."""
     key = dg.AssetKey([sweep, asset])
     return definitions.resolve_assets_def(key).code_versions_by_key[key] or ""
 
